@@ -6,7 +6,7 @@
 #ifndef RELOCK_CLOSE_H
 #define RELOCK_CLOSE_H
 
-#include "lock/client.h"
+#include "lock/state/client.h"
 
 /* Ends the threads of a client and frees all parts that were made, but not the struct. */
 void relock_client_dispose(struct relock_client *client);

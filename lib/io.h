@@ -9,7 +9,7 @@
 #ifndef RELOCK_IO_H
 #define RELOCK_IO_H
 
-#include "lock/client.h"
+#include "lock/state/client.h"
 
 /* Makes the loop and its connections and starts the thread. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_io_start(struct relock_client *client);

@@ -3,7 +3,7 @@
  *
  * Numbers are written without printf's %f, whose decimal point depends on the locale.
  */
-#include "lock/lock.h"
+#include "lock/state/lock.h"
 
 #include <relock.h>
 

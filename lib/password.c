@@ -7,13 +7,13 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
-#include "lock/client.h"
-#include "lock/lock.h"
+#include "lock/state/client.h"
+#include "lock/state/lock.h"
 #include "look/nodes.h"
-#include "redis/lane.h"
-#include "redis/lanes.h"
-#include "redis/reply.h"
-#include "redis/round_trip.h"
+#include "redis/lane/lane.h"
+#include "redis/lane/lanes.h"
+#include "redis/lane/round_trip.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* relock_client_ready: whether a program can work with its locks now, for readiness probes. */
 #include "base/clock.h"
-#include "lock/client.h"
+#include "lock/state/client.h"
 #include "look/nodes.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 /* Asks each server. */
 static int ping_all(const struct relock_client *client, char why[RELOCK_WHY_MAX])

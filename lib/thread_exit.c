@@ -3,10 +3,10 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/hash.h"
-#include "lock/holds.h"
-#include "lock/let_go.h"
-#include "lock/losses.h"
-#include "lock/owner.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/let_go.h"
+#include "lock/hold/losses.h"
+#include "lock/state/owner.h"
 
 /* Those of the parent process are among them. Guarded by the process mutex. */
 static struct relock_client *clients;

@@ -9,7 +9,7 @@
 #ifndef RELOCK_THREAD_EXIT_H
 #define RELOCK_THREAD_EXIT_H
 
-#include "lock/client.h"
+#include "lock/state/client.h"
 
 /* From now on threads that end look for holds on the client. */
 void relock_thread_exit_watch(struct relock_client *client);

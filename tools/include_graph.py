@@ -13,10 +13,14 @@ import sys
 import textwrap
 
 PAGE = "docs/design.md"
-FOLDERS = ["", "group", "look", "kind", "lock", "redis", "base"]  # from the top down
+FOLDERS = [  # from the top down
+    "", "group", "look", "kind",
+    "lock/async", "lock/call", "lock/deadlock", "lock/hold", "lock/wake", "lock/state",
+    "redis/io", "redis/deployment", "redis/lane", "redis/connect", "redis/server", "base",
+]
 MARKERS = re.compile(r"(<!-- tools/include_graph\.py -->\n).*?(<!-- end of the graph -->\n)", re.S)
 INDENT = " " * 4
-LABEL = 14
+LABEL = 22
 WIDTH = 100
 
 

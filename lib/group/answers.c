@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "group/opinion.h"
 #include "group/tally.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 

@@ -10,8 +10,8 @@
 #define RELOCK_ANSWERS_H
 
 #include "group/group.h"
-#include "lock/inspection.h"
-#include "lock/outbox.h"
+#include "lock/state/inspection.h"
+#include "lock/wake/outbox.h"
 
 struct redisReply;
 struct relock_survey;

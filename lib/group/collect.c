@@ -9,10 +9,10 @@
 #include "base/status.h"
 #include "group/local.h"
 #include "group/membership.h"
-#include "lock/drain.h"
-#include "lock/levels.h"
-#include "lock/release.h"
-#include "lock/take.h"
+#include "lock/call/release.h"
+#include "lock/call/take.h"
+#include "lock/hold/levels.h"
+#include "lock/wake/drain.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #define RELOCK_COLLECT_H
 
 #include "group/group.h"
-#include "lock/acquire.h"
+#include "lock/hold/acquire.h"
 
 /* One level of each member, as the operations `ask` and `nest`. */
 void relock_collect(struct relock_acquire *acquire, struct relock_hold *hold,

@@ -17,8 +17,8 @@
 #ifndef RELOCK_GROUP_H
 #define RELOCK_GROUP_H
 
-#include "lock/lock.h"
-#include "lock/resource.h"
+#include "lock/state/lock.h"
+#include "lock/state/resource.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -26,8 +26,9 @@
 struct relock_member_listener;
 
 /*
- * The sequencer of a red lock: the member whose line (lock/line.h) orders the clients that wait. It
- * is the first member, so it is the same in all processes. Votes on other servers join no line.
+ * The sequencer of a red lock: the member whose line (lock/wake/line.h) orders the clients that
+ * wait. It is the first member, so it is the same in all processes. Votes on other servers join no
+ * line.
  */
 #define RELOCK_SEQUENCER 0
 

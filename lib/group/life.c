@@ -2,7 +2,7 @@
 
 #include "group/listeners.h"
 #include "group/local.h"
-#include "lock/resources.h"
+#include "lock/state/resources.h"
 
 #include <assert.h>
 #include <stdlib.h>

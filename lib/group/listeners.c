@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/fork.h"
-#include "lock/inbox.h"
-#include "lock/subscription.h"
+#include "lock/hold/inbox.h"
+#include "lock/wake/subscription.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #define RELOCK_LISTENERS_H
 
 #include "group/group.h"
-#include "lock/listener.h"
+#include "lock/wake/listener.h"
 
 /*
  * How long after an event the first in line retries. In a normal release the sequencer tells it

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/container.h"
-#include "lock/let_go.h"
-#include "lock/resources.h"
+#include "lock/hold/let_go.h"
+#include "lock/state/resources.h"
 
 #include <assert.h>
 #include <stdlib.h>

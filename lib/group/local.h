@@ -13,8 +13,8 @@
 #define RELOCK_LOCAL_H
 
 #include "group/group.h"
-#include "lock/cancel.h"
-#include "lock/outbox.h"
+#include "lock/state/cancel.h"
+#include "lock/wake/outbox.h"
 
 /* A call that acquires a multi lock, while it lasts. */
 struct relock_local_call {

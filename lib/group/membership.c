@@ -1,8 +1,8 @@
 #include "group/membership.h"
 
 #include "base/clock.h"
-#include "lock/holds.h"
-#include "lock/release.h"
+#include "lock/call/release.h"
+#include "lock/hold/holds.h"
 
 #include <stdlib.h>
 

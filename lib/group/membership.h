@@ -7,7 +7,7 @@
 #define RELOCK_MEMBERSHIP_H
 
 #include "group/group.h"
-#include "lock/observer.h"
+#include "lock/state/observer.h"
 
 /* On the hold of a member. */
 struct relock_membership {

@@ -13,9 +13,9 @@
 #include "group/collect.h"
 #include "group/membership.h"
 #include "group/survey.h"
-#include "lock/holds.h"
-#include "lock/owner_command.h"
-#include "lock/release.h"
+#include "lock/call/release.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/owner_command.h"
 
 #include <stdlib.h>
 

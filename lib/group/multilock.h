@@ -6,7 +6,7 @@
 #ifndef RELOCK_MULTILOCK_H
 #define RELOCK_MULTILOCK_H
 
-#include "lock/kind.h"
+#include "lock/state/kind.h"
 
 extern const struct relock_kind relock_kind_multi;
 

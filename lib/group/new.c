@@ -7,7 +7,7 @@
 #include "group/multilock.h"
 #include "group/redlock.h"
 #include "group/tally.h"
-#include "lock/drain.h"
+#include "lock/wake/drain.h"
 
 #define MIN_SERVERS 3
 

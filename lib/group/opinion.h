@@ -6,7 +6,7 @@
 #ifndef RELOCK_OPINION_H
 #define RELOCK_OPINION_H
 
-#include "lock/inspection.h"
+#include "lock/state/inspection.h"
 
 /* The answer of one server of a red lock. */
 struct relock_opinion {

@@ -5,8 +5,8 @@
 #include "base/status.h"
 #include "group/redwait.h"
 #include "group/vote.h"
-#include "lock/cancel.h"
-#include "lock/drain.h"
+#include "lock/state/cancel.h"
+#include "lock/wake/drain.h"
 
 /* The pause before the next attempt after too few answers; after split votes. */
 #define UNREACHABLE_PAUSE_MS 20

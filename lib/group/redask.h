@@ -8,7 +8,7 @@
 #ifndef RELOCK_REDASK_H
 #define RELOCK_REDASK_H
 
-#include "lock/acquire.h"
+#include "lock/hold/acquire.h"
 
 /* The operation `ask`. */
 void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,

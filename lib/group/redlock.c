@@ -5,9 +5,9 @@
 #include "group/redask.h"
 #include "group/survey.h"
 #include "group/vote.h"
-#include "lock/holds.h"
-#include "lock/let_go.h"
-#include "lock/owner_command.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/let_go.h"
+#include "lock/hold/owner_command.h"
 
 /* A release may take longer than an acquire: no lease runs out meanwhile. */
 #define RELEASE_MS 1000

@@ -10,7 +10,7 @@
 #ifndef RELOCK_REDLOCK_H
 #define RELOCK_REDLOCK_H
 
-#include "lock/client.h"
+#include "lock/state/client.h"
 
 extern const struct relock_kind relock_kind_red;
 

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "group/listeners.h"
-#include "lock/line.h"
-#include "lock/subscription.h"
+#include "lock/wake/line.h"
+#include "lock/wake/subscription.h"
 
 static void set_listening(struct relock_acquire *acquire, bool listens)
     RELOCK_REQUIRES(acquire->client->mutex)

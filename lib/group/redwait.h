@@ -11,7 +11,7 @@
 #define RELOCK_REDWAIT_H
 
 #include "group/tally.h"
-#include "lock/acquire.h"
+#include "lock/hold/acquire.h"
 
 /* Where a waiter stands after these answers of the servers. */
 enum relock_standing relock_redwait_standing(const struct relock_tally *tally)

@@ -10,8 +10,8 @@
 #ifndef RELOCK_SURVEY_H
 #define RELOCK_SURVEY_H
 
-#include "lock/inspection.h"
-#include "lock/lock.h"
+#include "lock/state/inspection.h"
+#include "lock/state/lock.h"
 
 /*
  * The operation `inspect` of multi and red locks. Blocks up to `command_timeout_ms`.

@@ -1,7 +1,7 @@
 #include "group/tally.h"
 
 #include "base/clock.h"
-#include "lock/holds.h"
+#include "lock/hold/holds.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,9 +15,9 @@
 
 #include "base/gate.h"
 #include "group/group.h"
-#include "lock/observer.h"
-#include "lock/operations.h"
-#include "lock/request.h"
+#include "lock/state/observer.h"
+#include "lock/state/operations.h"
+#include "lock/wake/request.h"
 
 #include <assert.h>
 

@@ -4,10 +4,10 @@
 #include "base/status.h"
 #include "group/listeners.h"
 #include "group/local.h"
-#include "lock/drain.h"
-#include "lock/holds.h"
-#include "lock/inbox.h"
-#include "lock/let_go.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/inbox.h"
+#include "lock/hold/let_go.h"
+#include "lock/wake/drain.h"
 
 #include <stdlib.h>
 

@@ -4,13 +4,13 @@
 #include "base/status.h"
 #include "group/listeners.h"
 #include "group/local.h"
-#include "lock/holds.h"
-#include "lock/let_go.h"
-#include "lock/line.h"
-#include "lock/reports.h"
-#include "redis/conn_id.h"
-#include "redis/explain.h"
-#include "redis/reply.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/let_go.h"
+#include "lock/hold/reports.h"
+#include "lock/wake/line.h"
+#include "redis/connect/conn_id.h"
+#include "redis/connect/explain.h"
+#include "redis/server/reply.h"
 
 #include <stdlib.h>
 

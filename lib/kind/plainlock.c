@@ -4,9 +4,9 @@
  * waiters have Redis report changes of the key, and poll while it does not. With
  * RELOCK_ANNOUNCE_PLAIN clients of this library also publish their releases.
  */
-#include "lock/commands.h"
-#include "lock/keys.h"
-#include "lock/lock.h"
+#include "lock/call/commands.h"
+#include "lock/state/keys.h"
+#include "lock/state/lock.h"
 
 #define PLAIN                                                                                   \
     .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                   \

@@ -6,9 +6,9 @@
 #ifndef RELOCK_REENTRANT_H
 #define RELOCK_REENTRANT_H
 
-#include "lock/commands.h"
-#include "lock/keys.h"
-#include "lock/lock.h"
+#include "lock/call/commands.h"
+#include "lock/state/keys.h"
+#include "lock/state/lock.h"
 
 /* Shared by all kinds that are a hash in Redis, in the format of Redisson's RLock. */
 #define RELOCK_KIND_HASH                                                     \

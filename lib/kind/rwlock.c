@@ -5,10 +5,10 @@
  * it may read under its own write hold, and it may not write while it only reads.
  */
 #include "base/clock.h"
-#include "lock/acquire.h"
-#include "lock/commands.h"
-#include "lock/holds.h"
-#include "lock/keys.h"
+#include "lock/call/commands.h"
+#include "lock/hold/acquire.h"
+#include "lock/hold/holds.h"
+#include "lock/state/keys.h"
 
 /* A hold of the same owner on the other side: RELOCK_OK with the hold, or RELOCK_LOST. */
 static int find_on(struct relock_acquire *acquire, struct relock_resource *side,

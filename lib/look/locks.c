@@ -4,10 +4,10 @@
  * SCAN runs on each server, for hashes and for strings, and look.lua tells which of these are
  * locks.
  */
-#include "lock/keys.h"
-#include "lock/lock.h"
+#include "lock/state/keys.h"
+#include "lock/state/lock.h"
 #include "look/scan.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/ident.h"
 #include "look/nodes.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

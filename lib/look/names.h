@@ -9,7 +9,7 @@
 #ifndef RELOCK_NAMES_H
 #define RELOCK_NAMES_H
 
-#include "redis/topology.h"
+#include "redis/deployment/topology.h"
 
 struct redisReply;
 

@@ -1,9 +1,9 @@
 /* relock_nested_waits: which owners wait for long while they hold other locks. */
-#include "lock/keys.h"
-#include "lock/lock.h"
+#include "lock/state/keys.h"
+#include "lock/state/lock.h"
 #include "look/nodes.h"
 #include "look/scan.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <string.h>

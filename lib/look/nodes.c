@@ -1,9 +1,9 @@
 #include "look/nodes.h"
 
-#include "redis/lane.h"
-#include "redis/lanes.h"
-#include "redis/reply.h"
-#include "redis/round_trip.h"
+#include "redis/lane/lane.h"
+#include "redis/lane/lanes.h"
+#include "redis/lane/round_trip.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 

@@ -8,9 +8,9 @@
 #ifndef RELOCK_NODES_H
 #define RELOCK_NODES_H
 
-#include "redis/command.h"
-#include "redis/server.h"
-#include "redis/topology.h"
+#include "redis/deployment/topology.h"
+#include "redis/server/command.h"
+#include "redis/server/server.h"
 
 struct redisReply;
 

@@ -2,7 +2,7 @@
 
 #include "base/decimal.h"
 #include "look/nodes.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <string.h>
 

@@ -2,12 +2,12 @@
  * their replicas. */
 #include "base/clock.h"
 #include "base/status.h"
-#include "lock/lock.h"
+#include "lock/state/lock.h"
 #include "look/nodes.h"
 #include "look/sight.h"
-#include "redis/master.h"
-#include "redis/reply.h"
-#include "redis/sync_conn.h"
+#include "redis/lane/master.h"
+#include "redis/lane/sync_conn.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
 
 #include "base/clock.h"
 #include "base/decimal.h"
-#include "lock/inspection.h"
-#include "lock/keys.h"
-#include "lock/verdict.h"
-#include "redis/reply.h"
-#include "redis/run.h"
+#include "lock/state/inspection.h"
+#include "lock/state/keys.h"
+#include "lock/state/verdict.h"
+#include "redis/deployment/run.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 

@@ -11,9 +11,9 @@
 #ifndef RELOCK_SIGHT_H
 #define RELOCK_SIGHT_H
 
-#include "lock/client.h"
+#include "lock/state/client.h"
 #include "look/names.h"
-#include "redis/call.h"
+#include "redis/lane/call.h"
 
 struct relock_sight {
     struct relock_client *client;

@@ -1,8 +1,8 @@
 /* relock_waiters: the waiters for a lock. */
-#include "lock/keys.h"
-#include "lock/lock.h"
+#include "lock/state/keys.h"
+#include "lock/state/lock.h"
 #include "look/sight.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <string.h>

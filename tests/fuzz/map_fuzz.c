@@ -4,9 +4,9 @@
 #include "hostile.h"
 
 #include "base/clock.h"
-#include "redis/members.h"
-#include "redis/reply.h"
-#include "redis/slot_query.h"
+#include "redis/deployment/members.h"
+#include "redis/deployment/slot_query.h"
+#include "redis/server/reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,13 +4,13 @@
 #include "hostile.h"
 
 #include "base/clock.h"
-#include "redis/call.h"
-#include "redis/conn_id.h"
-#include "redis/lane.h"
-#include "redis/lanes.h"
-#include "redis/reply.h"
-#include "redis/run.h"
-#include "redis/topology.h"
+#include "redis/connect/conn_id.h"
+#include "redis/deployment/run.h"
+#include "redis/deployment/topology.h"
+#include "redis/lane/call.h"
+#include "redis/lane/lane.h"
+#include "redis/lane/lanes.h"
+#include "redis/server/reply.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 
 #include "fuzz.h"
 #include "hostile.h"
-#include "redis/loop.h"
-#include "redis/server.h"
+#include "redis/server/loop.h"
+#include "redis/server/server.h"
 
 /* Bits of the first byte. */
 #define STAGE_LOGS_IN 1

@@ -10,10 +10,10 @@
 #include "fuzz.h"
 
 #include "base/status.h"
-#include "redis/reply.h"
-#include "redis/tls.h"
-#include "redis/tls_context.h"
-#include "redis/wire.h"
+#include "redis/connect/tls.h"
+#include "redis/connect/wire.h"
+#include "redis/server/reply.h"
+#include "redis/server/tls_context.h"
 
 #include <openssl/ssl.h>
 #include <openssl/x509.h>

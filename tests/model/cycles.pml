@@ -12,15 +12,15 @@
  *
  * What stands for what:
  *
- *   acquire(), release_all()   relock_take, relock_release            lib/lock/take.c release.c
- *   give                       relock_reuse_hand_off                  lib/lock/reuse.c
- *   s_owner                    scan                                   lib/lock/waits.c
- *   COUNTS                     relock_chain_counts                    lib/lock/chain.c
- *   recorder                   relock_record_send, on_sent            lib/lock/record.c waits.c
+ *   acquire(), release_all()   relock_take, relock_release            lib/lock/call/take.c call/release.c
+ *   give                       relock_reuse_hand_off                  lib/lock/hold/reuse.c
+ *   s_owner                    scan                                   lib/lock/deadlock/waits.c
+ *   COUNTS                     relock_chain_counts                    lib/lock/deadlock/chain.c
+ *   recorder                   relock_record_send, on_sent            lib/lock/deadlock/record.c deadlock/waits.c
  *   execute                    scripts/waits_record.lua
- *   seeker, look()             relock_chain_look                      lib/lock/chain.c
- *   the end of look()          relock_proofs_conclude                 lib/lock/proofs.c
- *   same, grown                relock_proof_check                     lib/lock/wait_graph.c
+ *   seeker, look()             relock_chain_look                      lib/lock/deadlock/chain.c
+ *   the end of look()          relock_proofs_conclude                 lib/lock/deadlock/proofs.c
+ *   same, grown                relock_proof_check                     lib/lock/deadlock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
  * Each command of a look is one step, so all may change between two of them.

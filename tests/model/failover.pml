@@ -10,11 +10,11 @@
  *
  * What stands for what:
  *
- *   ACQUIRE      scripts/lock.lua; relock_ask                     lib/lock/ask.c
- *   COUNTS       wait_for_replicas                                lib/redis/attempt.c
- *                ask                                              lib/lock/commands.c
- *   moves        relock_node_io_cut, relock_succession_leave      lib/redis/node_io.c succession.c
- *                relock_watchdog_up                               lib/lock/watchdog.c
+ *   ACQUIRE      scripts/lock.lua; relock_ask                     lib/lock/call/ask.c
+ *   COUNTS       wait_for_replicas                                lib/redis/deployment/attempt.c
+ *                ask                                              lib/lock/call/commands.c
+ *   moves        relock_node_io_cut, relock_succession_leave      lib/redis/io/node_io.c lane/succession.c
+ *                relock_watchdog_up                               lib/lock/hold/watchdog.c
  *   copy         the replication of Redis
  *   failover     a sentinel that promotes a replica
  *   lapse        the end of a lease that is not renewed

@@ -30,15 +30,15 @@
  *   fair_unlock            scripts/fair_unlock.lua, as a release, to leave, and to settle
  *   tell_first             scripts/fair_tell.lua
  *   waiter: the look       relock_wait_turn, relock_wait_end, sleep_in_queue
- *                                                             lib/lock/wait.c
- *           the answer     take_granted, take_refused, take_failure   lib/lock/ask.c
- *           give up        leave_queue                                lib/lock/take.c
- *           release        release_last                               lib/lock/release.c
- *   told[], held[]         lease_end_ms, relock_resource_hear_lease   lib/lock/resource.c
- *   io                     on_channel                                 lib/lock/subscription.c
- *   net                    relock_settle_step                         lib/lock/settle.c
- *                          CLIENT KILL and what runs late before it   lib/redis/conn_id.c
- *   tick                   renewals in time                           lib/lock/watchdog.c
+ *                                                             lib/lock/call/wait.c
+ *           the answer     take_granted, take_refused, take_failure   lib/lock/call/ask.c
+ *           give up        leave_queue                                lib/lock/call/take.c
+ *           release        release_last                               lib/lock/call/release.c
+ *   told[], held[]         lease_end_ms, relock_resource_hear_lease   lib/lock/state/resource.c
+ *   io                     on_channel                                 lib/lock/wake/subscription.c
+ *   net                    relock_settle_step                         lib/lock/hold/settle.c
+ *                          CLIENT KILL and what runs late before it   lib/redis/connect/conn_id.c
+ *   tick                   renewals in time                           lib/lock/hold/watchdog.c
  *                          and Redis' clock
  *
  * patience[n] is the remaining score of a name, 0 = stale. A waiter of Redisson's counts as a dead one

@@ -2,7 +2,7 @@
  * A shared lane: N threads send commands over one connection, which one of them drives at a time. The
  * connection may break and deadlines may pass at any moment.
  *
- * It stands for lib/redis/lane.c and inflight.c, function by function: thread = relock_lane_ask with
+ * It stands for lib/redis/lane/lane.c and lane/inflight.c, function by function: thread = relock_lane_ask with
  * enter(), wait_for_gate() and leave_queue(); drive = drive() with pass_by(), open_conn(),
  * take_queue(), send_queue(), read_replies(), let_leave(), fail_all(), end_all(), hand_over() and
  * relock_inflight_close(). A step under the mutex of the lane is one atomic step here; data of the

@@ -19,10 +19,10 @@
  * What stands for what:
  *
  *   run_first()     scripts/lock.lua unlock.lua renew.lua
- *   line            the connection: relock_outbox_post, send_entry    lib/lock/outbox.c
- *                   relock_pipeline_call, on_reply, on_down            lib/redis/pipeline.c
+ *   line            the connection: relock_outbox_post, send_entry    lib/lock/wake/outbox.c
+ *                   relock_pipeline_call, on_reply, on_down            lib/redis/io/pipeline.c
  *   read_first()    answer, judge_lock, tell                           lib/group/vote_command.c
- *                   on_renewed, take_answer                            lib/lock/watchdog.c
+ *                   on_renewed, take_answer                            lib/lock/hold/watchdog.c
  *                   relock_tally_grant, relock_tally_lose              lib/group/tally.c
  *   break_it()      the same with RELOCK_E_CONN
  *   update()        update, relock_tally_valid_until                   lib/group/tally.c
@@ -30,9 +30,9 @@
  *   IS_DECIDED      is_decided                                         lib/group/tally.c
  *   judge           judge, refuse, free_at, ask_once                   lib/group/redask.c
  *   drop_all()      relock_votes_let_go, relock_votes_send             lib/group/vote.c
- *                   relock_let_go                                      lib/lock/let_go.c
+ *                   relock_let_go                                      lib/lock/hold/let_go.c
  *                   release, let_go                                    lib/group/redlock.c
- *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/holds.c settle.c
+ *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/hold/holds.c hold/settle.c
  *   set again       renew, relock_tally_is_heard                       lib/group/redlock.c tally.c
  *   tell()          notify, deliver, relock_group_listen               lib/group/listeners.c
  *                   relock_group_asked, relock_group_answered          lib/group/listeners.c

@@ -27,7 +27,7 @@
  *   follow()          is_worth_a_retry, notify, followed                 lib/group/listeners.c
  *   client()          ask_servers, ask_in_order, insist, judge           lib/group/redask.c
  *                     see_bypass, relock_redwait_refused                 lib/group/redwait.c
- *   io()              hear, listen                                       lib/lock/inbox.c line.c
+ *   io()              hear, listen                                       lib/lock/hold/inbox.c wake/line.c
  *
  * T0, T1, T2: turns of each client, 0 or 1; STRANGER=n: it has the votes whose bit is set, for ever;
  * GUEST=n: it may release them; KILLS, STOPS, CANCELS, DEATHS (of the sequencer), RESTARTS (of the

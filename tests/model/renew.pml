@@ -18,20 +18,20 @@
  * What stands for what:
  *
  *   LEASE          the pexpire of scripts/lock.lua extend.lua renew.lua
- *   acquire        relock_ask, take_granted, release_useless           lib/lock/ask.c
- *   begin          relock_holds_begin, relock_holds_assign             lib/lock/holds.c
- *   KNOW           relock_holds_prolong, relock_hold_valid_until       lib/lock/holds.c hold.c
- *   nest           relock_levels_add, conclude                         lib/lock/levels.c
- *   extend         relock_levels_extend, conclude                      lib/lock/levels.c
- *   last           release_last, release_lost                          lib/lock/release.c
- *   hand off       relock_reuse_hand_off                               lib/lock/reuse.c
- *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/holds.c
+ *   acquire        relock_ask, take_granted, release_useless           lib/lock/call/ask.c
+ *   begin          relock_holds_begin, relock_holds_assign             lib/lock/hold/holds.c
+ *   KNOW           relock_holds_prolong, relock_hold_valid_until       lib/lock/hold/holds.c state/hold.c
+ *   nest           relock_levels_add, conclude                         lib/lock/hold/levels.c
+ *   extend         relock_levels_extend, conclude                      lib/lock/hold/levels.c
+ *   last           release_last, release_lost                          lib/lock/call/release.c
+ *   hand off       relock_reuse_hand_off                               lib/lock/hold/reuse.c
+ *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/hold/holds.c
  *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_renewed, take_answer,
- *                  relock_watchdog_up                                  lib/lock/watchdog.c
- *                  relock_holds_suspect, relock_holds_renew            lib/lock/holds.c
- *                  relock_hold_due_ms, relock_hold_is_renewed          lib/lock/hold.c
- *   settler        relock_let_go, relock_holds_settle                  lib/lock/let_go.c holds.c
- *                  relock_settle_step                                  lib/lock/settle.c
+ *                  relock_watchdog_up                                  lib/lock/hold/watchdog.c
+ *                  relock_holds_suspect, relock_holds_renew            lib/lock/hold/holds.c
+ *                  relock_hold_due_ms, relock_hold_is_renewed          lib/lock/state/hold.c
+ *   settler        relock_let_go, relock_holds_settle                  lib/lock/hold/let_go.c hold/holds.c
+ *                  relock_settle_step                                  lib/lock/hold/settle.c
  *
  * A renewal may be due at any time, or never, so the results do not depend on the schedule. Left
  * out: the drift, so clocks run alike; max_hold_ms, which only ends renewals; late commands other

@@ -30,15 +30,15 @@
  *   publish                                            the message of either unlock
  *   enqueue, dequeue   relock_resource_enqueue, relock_resource_dequeue
  *   signal, MAY_ASK    relock_resource_signal, relock_resource_may_ask
- *   after_release      relock_resource_released        lib/lock/resource.c, for each queue
- *   owner: first       relock_wait_turn                lib/lock/wait.c
- *                      the answer                      lib/lock/ask.c
+ *   after_release      relock_resource_released        lib/lock/state/resource.c, for each queue
+ *   owner: first       relock_wait_turn                lib/lock/call/wait.c
+ *                      the answer                      lib/lock/call/ask.c
  *          inside      relock_levels_add; the refusal of read -> write is no step: the owner
- *                      goes on                         lib/lock/levels.c
- *          release     release_last                    lib/lock/release.c
- *   told[]             lease_end_ms                    lib/lock/resource.c
- *   io                 on_channel                      lib/lock/subscription.c
- *   tick               renewals in time; losses        lib/lock/watchdog.c holds.c; Redis' clock
+ *                      goes on                         lib/lock/hold/levels.c
+ *          release     release_last                    lib/lock/call/release.c
+ *   told[]             lease_end_ms                    lib/lock/state/resource.c
+ *   io                 on_channel                      lib/lock/wake/subscription.c
+ *   tick               renewals in time; losses        lib/lock/hold/watchdog.c hold/holds.c; Redis' clock
  *
  * rkey is the longest remaining lease of the level keys of a hold. Where a script says that an owner may read
  * because it writes (W), the owner here is the same number for both sides.

@@ -13,12 +13,12 @@
  *
  * What stands for what:
  *
- *   look, check      check, on_looked, on_checked               lib/lock/watchdog.c
- *   renew            relock_watchdog_renew                      lib/lock/watchdog.c
- *   hear()           relock_reports_hear                        lib/lock/reports.c
- *   down, up         relock_reports_turn                        lib/lock/reports.c
- *   arm, on_armed    relock_vigil_sync                          lib/lock/vigil.c
- *   ask              relock_ask                                 lib/lock/ask.c
+ *   look, check      check, on_looked, on_checked               lib/lock/hold/watchdog.c
+ *   renew            relock_watchdog_renew                      lib/lock/hold/watchdog.c
+ *   hear()           relock_reports_hear                        lib/lock/hold/reports.c
+ *   down, up         relock_reports_turn                        lib/lock/hold/reports.c
+ *   arm, on_armed    relock_vigil_sync                          lib/lock/wake/vigil.c
+ *   ask              relock_ask                                 lib/lock/call/ask.c
  *   serve()          a script, or HEXISTS                       scripts/renew.lua plain_inspect.lua
  *
  * Left out: time. A renewal may come at any moment; of the -DRENEWALS=n of each holder, the last one

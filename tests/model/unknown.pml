@@ -19,22 +19,22 @@
  * What stands for what:
  *
  *   run_script()    scripts/lock.lua unlock.lua extend.lua force_unlock.lua
- *   call()          relock_call_run                                    lib/redis/run.c
- *                   relock_attempt_run, run_script, fail_sent          lib/redis/attempt.c
- *                   relock_round_trip_ask                              lib/redis/round_trip.c
- *   pay()           relock_attempt_kill_fence                          lib/redis/attempt.c
- *                   relock_conn_id_kill                                lib/redis/conn_id.c
+ *   call()          relock_call_run                                    lib/redis/deployment/run.c
+ *                   relock_attempt_run, run_script, fail_sent          lib/redis/deployment/attempt.c
+ *                   relock_round_trip_ask                              lib/redis/lane/round_trip.c
+ *   pay()           relock_attempt_kill_fence                          lib/redis/deployment/attempt.c
+ *                   relock_conn_id_kill                                lib/redis/connect/conn_id.c
  *   acquire         relock_ask, take_granted, release_useless,
- *                   take_refused, take_failure                         lib/lock/ask.c
- *   nest            relock_levels_add, conclude                        lib/lock/levels.c
- *   keep            relock_levels_extend, conclude                     lib/lock/levels.c
- *   partly, last    relock_levels_remove                               lib/lock/levels.c
- *                   release_last, judge_last                           lib/lock/release.c
- *   hand off        next_owner, relock_reuse_hand_off                  lib/lock/reuse.c
- *   fresh()         relock_holds_new, relock_keys_number               lib/lock/holds.c keys.c
- *   settle()        relock_holds_settle                                lib/lock/holds.c
- *   settler         relock_settle_step, release, on_released           lib/lock/settle.c
- *   forcer          force_once                                         lib/lock/query.c
+ *                   take_refused, take_failure                         lib/lock/call/ask.c
+ *   nest            relock_levels_add, conclude                        lib/lock/hold/levels.c
+ *   keep            relock_levels_extend, conclude                     lib/lock/hold/levels.c
+ *   partly, last    relock_levels_remove                               lib/lock/hold/levels.c
+ *                   release_last, judge_last                           lib/lock/call/release.c
+ *   hand off        next_owner, relock_reuse_hand_off                  lib/lock/hold/reuse.c
+ *   fresh()         relock_holds_new, relock_keys_number               lib/lock/hold/holds.c state/keys.c
+ *   settle()        relock_holds_settle                                lib/lock/hold/holds.c
+ *   settler         relock_settle_step, release, on_released           lib/lock/hold/settle.c
+ *   forcer          force_once                                         lib/lock/call/query.c
  *
  * Left out: time, so leases, renewals and the end of waiting; refusals of the server other than
  * "another holds it"; waiters: a hand-off here goes to the same thread, which begins with one level.

@@ -30,11 +30,11 @@
  *                   relock_subscription_want, relock_subscription_sync, step, end_linger,
  *                   make_so                                            subscription.c
  *   io              on_channel                                         subscription.c
- *                   on_up, on_down, on_reply                           lib/redis/pubsub.c
+ *                   on_up, on_down, on_reply                           lib/redis/io/pubsub.c
  *   listen, unlisten
  *                   relock_pubsub_subscribe, relock_pubsub_unsubscribe
- *                                                                      lib/redis/pubsub.c
- *   ACKED           is_subscribed of a channel                         lib/redis/pubsub.c
+ *                                                                      lib/redis/io/pubsub.c
+ *   ACKED           is_subscribed of a channel                         lib/redis/io/pubsub.c
  *   thread          take_first_level, leave_queue                      take.c
  *                   relock_wait_turn, relock_wait_end, sleep_in_queue  wait.c
  *                   relock_ask, take_granted, release_useless, take_refused, take_failure

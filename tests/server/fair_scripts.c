@@ -1,6 +1,6 @@
 #include "fair_scripts.h"
 
-#include "redis/script.h"
+#include "redis/server/script.h"
 #include "support/scripts.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The grants, releases and notifications of scripts/fair_*.lua: docs/wire.md#fair. */
 #include "fair_scripts.h"
 
-#include "redis/script.h"
+#include "redis/server/script.h"
 #include "support/listener.h"
 #include "support/scripts.h"
 

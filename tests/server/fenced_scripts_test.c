@@ -2,7 +2,7 @@
 #include "support/fixture.h"
 #include "support/scripts.h"
 
-#include "redis/script.h"
+#include "redis/server/script.h"
 
 #include <stdlib.h>
 

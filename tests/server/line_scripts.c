@@ -2,7 +2,7 @@
 
 #include "support/peer.h"
 
-#include "redis/script.h"
+#include "redis/server/script.h"
 
 #include <stdio.h>
 #include <string.h>

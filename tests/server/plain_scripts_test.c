@@ -4,7 +4,7 @@
 #include "support/plain_peer.h"
 #include "support/scripts.h"
 
-#include "redis/script.h"
+#include "redis/server/script.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "support/listener.h"
 #include "support/scripts.h"
 
-#include "redis/script.h"
+#include "redis/server/script.h"
 
 /* ---- queries ------------------------------------------------------------------------------- */
 

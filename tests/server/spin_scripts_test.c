@@ -4,7 +4,7 @@
 #include "support/listener.h"
 #include "support/scripts.h"
 
-#include "redis/script.h"
+#include "redis/server/script.h"
 
 #define A "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:1"
 

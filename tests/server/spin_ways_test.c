@@ -2,8 +2,8 @@
  * Whether a connection retries its socket before it sleeps, over each way to a server: counted, not
  * timed. What is worth it: unit/spin_test.c.
  */
-#include "redis/reply.h"
-#include "redis/sync_conn.h"
+#include "redis/lane/sync_conn.h"
+#include "redis/server/reply.h"
 #include "support/fixture.h"
 #include "support/proxy.h"
 

@@ -1,5 +1,5 @@
 /* Readers while another process may go first; the test sets the end of that time. */
-#include "lock/lock.h"
+#include "lock/state/lock.h"
 #include "support/actor.h"
 #include "support/sides.h"
 

@@ -2,11 +2,11 @@
  * Waits in a queue: two events that end a wait at the same moment, and a head that must not ask
  * yet. The test holds the mutex until both events have happened.
  */
-#include "lock/acquire.h"
+#include "lock/hold/acquire.h"
 
 #include "base/clock.h"
 #include "kind/reentrant.h"
-#include "lock/reuse.h"
+#include "lock/hold/reuse.h"
 #include "offline.h"
 
 #include <time.h>

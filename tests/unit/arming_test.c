@@ -1,9 +1,9 @@
 /* Which node reports the next change of a held lock, and when a check is due. */
 #include "one_hold.h"
 
-#include "lock/arming.h"
-#include "lock/reports.h"
-#include "redis/topology.h"
+#include "lock/hold/arming.h"
+#include "lock/hold/reports.h"
+#include "redis/deployment/topology.h"
 
 #define MOST_MS 1000 /* between two checks that arm nothing */
 

@@ -1,9 +1,9 @@
 #include "asking.h"
 
 #include "base/hash.h"
-#include "redis/conn_id.h"
-#include "redis/orphan.h"
-#include "redis/reply.h"
+#include "redis/connect/conn_id.h"
+#include "redis/lane/orphan.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <string.h>

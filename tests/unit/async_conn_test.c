@@ -1,10 +1,10 @@
 /* How long a server has been silent. */
-#include "redis/async_conn.h"
+#include "redis/io/async_conn.h"
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/loop.h"
-#include "redis/server.h"
+#include "redis/server/loop.h"
+#include "redis/server/server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

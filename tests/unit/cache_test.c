@@ -2,8 +2,8 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/cache.h"
-#include "lock/reuse.h"
+#include "lock/hold/cache.h"
+#include "lock/hold/reuse.h"
 
 #define KEEP_MS 1000
 

@@ -1,8 +1,8 @@
 /* Running a script before a deadline: its connection breaks. */
 #include "calls.h"
 
-#include "redis/conn_id.h"
-#include "redis/run.h"
+#include "redis/connect/conn_id.h"
+#include "redis/deployment/run.h"
 
 #include <string.h>
 

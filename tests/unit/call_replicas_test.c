@@ -2,8 +2,8 @@
 #include "calls.h"
 
 #include "base/clock.h"
-#include "redis/reply.h"
-#include "redis/run.h"
+#include "redis/deployment/run.h"
+#include "redis/server/reply.h"
 #include "support/actor.h"
 
 static void acquire_on_replicas(void)

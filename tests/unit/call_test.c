@@ -1,8 +1,8 @@
 /* Running a script before a deadline: the replies of the server. */
 #include "calls.h"
 
-#include "redis/reply.h"
-#include "redis/run.h"
+#include "redis/deployment/run.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "calls.h"
 
-#include "redis/reply.h"
-#include "redis/run.h"
+#include "redis/deployment/run.h"
+#include "redis/server/reply.h"
 
 struct relock_call call;
 

@@ -1,5 +1,5 @@
 /* Ending waits from outside. */
-#include "lock/cancel.h"
+#include "lock/state/cancel.h"
 
 #include "base/clock.h"
 #include "support/child.h"

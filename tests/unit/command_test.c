@@ -1,5 +1,5 @@
 /* Requests, byte for byte. */
-#include "redis/command.h"
+#include "redis/server/command.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The connections that a client may kill. */
-#include "redis/conn_id.h"
+#include "redis/connect/conn_id.h"
 
-#include "redis/command.h"
+#include "redis/server/command.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

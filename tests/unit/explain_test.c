@@ -1,7 +1,7 @@
 /* Refusals of a server, explained: what the reader can do. */
-#include "redis/explain.h"
+#include "redis/connect/explain.h"
 
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 #include "support/log.h"
 
 #include <setjmp.h>

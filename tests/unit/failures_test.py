@@ -86,7 +86,7 @@ class LogTest(unittest.TestCase):
         for report in [
             "==12==ERROR: AddressSanitizer: heap-use-after-free",
             "WARNING: ThreadSanitizer: data race (pid=12)",
-            "../lib/lock/hold.c:12:3: runtime error: signed integer overflow",
+            "../lib/lock/state/hold.c:12:3: runtime error: signed integer overflow",
             "==12== Invalid read of size 8",
             "t: ../lib/client.c:7: relock_client_free: Assertion `!client' failed.",
             "../tests/faults/line_test.c:12: child: held",

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/cluster.h"
+#include "redis/deployment/cluster.h"
 #include "support/wait.h"
 
 #include <stdio.h>

@@ -8,8 +8,8 @@
 
 #include "fake_server.h"
 #include "places.h"
-#include "redis/slot.h"
-#include "redis/topology.h"
+#include "redis/deployment/slot.h"
+#include "redis/deployment/topology.h"
 #include "support/late.h"
 #include "support/log.h"
 

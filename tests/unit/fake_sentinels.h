@@ -9,9 +9,9 @@
 #define RELOCK_TEST_FAKE_SENTINELS_H
 
 #include "fake_server.h"
-#include "redis/resolve.h"
-#include "redis/sentinels.h"
-#include "redis/server.h"
+#include "redis/lane/sentinels.h"
+#include "redis/server/resolve.h"
+#include "redis/server/server.h"
 #include "support/late.h"
 #include "support/log.h"
 

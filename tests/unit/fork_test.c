@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/gate.h"
-#include "lock/client.h"
+#include "lock/state/client.h"
 #include "support/child.h"
 #include "support/fork_lock.h"
 #include "support/wait.h"

@@ -4,7 +4,7 @@
 #include "group/life.h"
 #include "group/listeners.h"
 #include "group/tally.h"
-#include "lock/holds.h"
+#include "lock/hold/holds.h"
 #include "support/child.h"
 #include "support/fixture.h"
 

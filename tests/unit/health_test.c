@@ -1,5 +1,5 @@
 /* Log lines about a connection that fails and reconnects. */
-#include "redis/health.h"
+#include "redis/io/health.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

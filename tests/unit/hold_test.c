@@ -1,8 +1,8 @@
 /* The arithmetic of a hold: how long it is certain, and when its timer is due. */
-#include "lock/hold.h"
+#include "lock/state/hold.h"
 
 #include "base/clock.h"
-#include "lock/options.h"
+#include "lock/state/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/let_go.h"
-#include "lock/owner_command.h"
+#include "lock/hold/let_go.h"
+#include "lock/hold/owner_command.h"
 
 static void a_lost_hold_is_a_signal_and_is_reported(void **state)
 {

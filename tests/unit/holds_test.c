@@ -2,9 +2,9 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/let_go.h"
-#include "lock/observer.h"
-#include "lock/owner_command.h"
+#include "lock/hold/let_go.h"
+#include "lock/hold/owner_command.h"
+#include "lock/state/observer.h"
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 

@@ -3,16 +3,16 @@
  *
  * The linker replaces the channels of lib/redis.
  */
-#include "lock/inbox.h"
+#include "lock/hold/inbox.h"
 
-#include "lock/keys.h"
-#include "lock/line.h"
-#include "lock/outbox.h"
-#include "lock/resources.h"
-#include "lock/subscription.h"
+#include "lock/state/keys.h"
+#include "lock/state/resources.h"
+#include "lock/wake/line.h"
+#include "lock/wake/outbox.h"
+#include "lock/wake/subscription.h"
 #include "offline.h"
-#include "redis/node_io.h"
-#include "redis/pubsub.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pubsub.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/gate.h"
-#include "redis/loop.h"
-#include "redis/reply.h"
+#include "redis/server/loop.h"
+#include "redis/server/reply.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The keys, fields and channels of a lock in Redis. */
-#include "lock/keys.h"
+#include "lock/state/keys.h"
 
-#include "redis/slot.h"
+#include "redis/deployment/slot.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

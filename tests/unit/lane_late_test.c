@@ -2,8 +2,8 @@
 #include "asking.h"
 
 #include "base/clock.h"
-#include "redis/conn_id.h"
-#include "redis/orphan.h"
+#include "redis/connect/conn_id.h"
+#include "redis/lane/orphan.h"
 
 #include <stdatomic.h>
 

@@ -2,8 +2,8 @@
 #include "asking.h"
 
 #include "base/clock.h"
-#include "redis/conn_id.h"
-#include "redis/reply.h"
+#include "redis/connect/conn_id.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,12 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "redis", "lock", "kind", "look", "group", ""]
+LAYERS = [
+    "base",
+    "redis/server", "redis/connect", "redis/lane", "redis/deployment", "redis/io",
+    "lock/state", "lock/wake", "lock/hold", "lock/deadlock", "lock/call", "lock/async",
+    "kind", "look", "group", "",
+]
 REDIS_ONLY = r"hiredis/.*|ev\.h|openssl/.*"
 ONE_HEADER = r"ut(hash|list|array|string)\.h"
 GENERATED = ["scripts.h"]
@@ -36,9 +41,13 @@ def includes(path):
 
 
 def is_upward(name, used):
-    if layer_of(used) not in LAYERS:
+    if layer_of(used) not in LAYERS or layer_of(name) not in LAYERS:
         return True
     return LAYERS.index(layer_of(used)) > LAYERS.index(layer_of(name))
+
+
+def is_below(name, folder):
+    return layer_of(name).split("/")[0] == folder
 
 
 def rings(graph):
@@ -83,7 +92,7 @@ def check_includes(sources):
                 elif is_upward(name, used):
                     wrong.append(f"{name}: {used} is above this layer")
                 graph[module].add(used.rpartition(".")[0])
-            if quote == "<" and re.fullmatch(REDIS_ONLY, used) and layer_of(name) != "redis":
+            if quote == "<" and re.fullmatch(REDIS_ONLY, used) and not is_below(name, "redis"):
                 wrong.append(f"{name}: {used} belongs to lib/redis")
             if re.fullmatch(ONE_HEADER, used):
                 table_headers.add(name)
@@ -103,7 +112,7 @@ def check_mentions(sources):
     wrong = []
     for name, path in sources.items():
         words = sorted({m[0] for m in re.finditer(NOT_IN_LOCK, text_of(path))})
-        if layer_of(name) == "lock" and words:
+        if is_below(name, "lock") and words:
             wrong.append(f"{name}: mentions {', '.join(words)}")
     return wrong
 
@@ -150,6 +159,24 @@ def check_headers(top, sources):
     return wrong
 
 
+def code_of(path):
+    """The text of a source without its comments and strings."""
+    return re.sub(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', "", path.read_text(), flags=re.S)
+
+
+def check_calls(sources):
+    """No file calls a function, or takes its address, that a higher folder defines."""
+    defined = {function: name for name, path in sources.items() if name.endswith(".c")
+               for function in functions(path, True)}
+    wrong = []
+    for name, path in sources.items():
+        used = set(re.findall(r"(?<!struct )\brelock_\w+", code_of(path))) & defined.keys()
+        wrong += [f"{name}: {function} is in {defined[function]}, above this layer"
+                  for function in sorted(used) if is_upward(name, defined[function])
+                  and function not in functions(path, False)]
+    return wrong
+
+
 def check_public(top):
     return [f"include/relock.h: {used} is more than the language has"
             for quote, used in includes(top / "include" / "relock.h")
@@ -159,7 +186,7 @@ def check_public(top):
 def main(top):
     sources = read(top)
     wrong = check_includes(sources) + check_mentions(sources) + check_descriptors(sources)
-    wrong += check_headers(top, sources) + check_public(top)
+    wrong += check_calls(sources) + check_headers(top, sources) + check_public(top)
     if not sources:
         wrong.append(f"no sources below {top}/lib")
     print("\n".join(wrong))

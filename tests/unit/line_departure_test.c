@@ -1,6 +1,6 @@
 /* How a client leaves the line of a lock. */
 #include "one_place.h"
-#include "redis/script.h"
+#include "redis/server/script.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/callback.h"
 #include "base/log.h"
-#include "lock/client.h"
+#include "lock/state/client.h"
 #include "support/late.h"
 #include "support/leaks.h"
 #include "support/log.h"

@@ -1,8 +1,8 @@
 /* The first commands on a connection, and the server's replies. */
 #include "logins.h"
 
-#include "redis/command.h"
-#include "redis/conn_id.h"
+#include "redis/connect/conn_id.h"
+#include "redis/server/command.h"
 #include "support/alloc.h"
 
 #include <hiredis/hiredis.h>

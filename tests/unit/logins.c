@@ -1,6 +1,6 @@
 #include "logins.h"
 
-#include "redis/command.h"
+#include "redis/server/command.h"
 
 #include <hiredis/hiredis.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* Nodes of a cluster are made, used by reference, and freed. No server runs. */
-#include "redis/members.h"
+#include "redis/deployment/members.h"
 
-#include "redis/conn_id.h"
+#include "redis/connect/conn_id.h"
 #include "support/actor.h"
 #include "support/late.h"
 #include "support/log.h"

@@ -1,5 +1,5 @@
 /* The buckets of durations, and the counters of contended names. */
-#include "lock/meter.h"
+#include "lock/state/meter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -18,7 +18,7 @@ SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w*/]+\.(?:c|h|lua|pml|py)|(?:lib|tests|tools)(?:/\w+)*")
 FUNCTION = re.compile(r"(\w+)\(\)")
 MODULES = re.compile(r"\nThe modules, .*?\n## ", re.DOTALL)
-FOLDER = re.compile(r"^`lib/([\w*.]+)`")
+FOLDER = re.compile(r"^`lib/([\w*./]+)`")
 MODULE = re.compile(r"^    (\w+) {2,}\S")
 
 

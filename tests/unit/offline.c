@@ -2,7 +2,7 @@
 
 #include "base/fork.h"
 #include "kind/reentrant.h"
-#include "lock/resources.h"
+#include "lock/state/resources.h"
 
 #include <string.h>
 

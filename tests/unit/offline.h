@@ -8,9 +8,9 @@
 #ifndef RELOCK_TEST_OFFLINE_H
 #define RELOCK_TEST_OFFLINE_H
 
-#include "lock/client.h"
-#include "lock/holds.h"
-#include "lock/resource.h"
+#include "lock/hold/holds.h"
+#include "lock/state/client.h"
+#include "lock/state/resource.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 #include "one_wire.h"
 
 #include "base/status.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 struct relock_wire wire;
 

@@ -1,5 +1,5 @@
 /* Options: defaults, and invalid values. */
-#include "lock/options.h"
+#include "lock/state/options.h"
 
 #include "support/log.h"
 #include "support/losses.h"

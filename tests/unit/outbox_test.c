@@ -2,10 +2,10 @@
  * How commands are posted to the I/O thread, sent and answered. The linker puts these in place of
  * the connection of that thread.
  */
-#include "lock/outbox.h"
+#include "lock/wake/outbox.h"
 
-#include "redis/node_io.h"
-#include "redis/pipeline.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pipeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

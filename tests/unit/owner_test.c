@@ -1,5 +1,5 @@
 /* The numbers of threads and of other owners. */
-#include "lock/owner.h"
+#include "lock/state/owner.h"
 
 #include <relock.h>
 

@@ -1,5 +1,5 @@
 /* Which connections lead to a server. */
-#include "redis/peer.h"
+#include "redis/server/peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

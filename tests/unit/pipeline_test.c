@@ -1,7 +1,7 @@
 /* Calls of the I/O thread, its pings, and the pauses between its connections. */
 #include "jobs.h"
 
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 #include "support/alloc.h"
 
 #include <stdlib.h>

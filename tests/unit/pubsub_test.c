@@ -1,9 +1,9 @@
 /* Channels of a connection: which SUBSCRIBE an acknowledgement belongs to. */
-#include "redis/pubsub.h"
+#include "redis/io/pubsub.h"
 
 #include "base/clock.h"
 #include "base/gate.h"
-#include "redis/loop.h"
+#include "redis/server/loop.h"
 #include "talk.h"
 
 #define ACK(verb, n, name, count) "*3\r\n$" n "\r\n" verb "\r\n$1\r\n" name "\r\n:" count "\r\n"

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "kind/reentrant.h"
-#include "lock/client.h"
+#include "lock/state/client.h"
 
 struct relock_resource resource;
 struct relock_waiter waiters[N_WAITERS];

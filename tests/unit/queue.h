@@ -6,7 +6,7 @@
 #ifndef RELOCK_TEST_QUEUE_H
 #define RELOCK_TEST_QUEUE_H
 
-#include "lock/resource.h"
+#include "lock/state/resource.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

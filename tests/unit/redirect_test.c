@@ -1,14 +1,14 @@
 /* Two nodes of a cluster, one of which sends commands on to the other. */
-#include "redis/call.h"
+#include "redis/lane/call.h"
 
 #include "base/clock.h"
 #include "base/gate.h"
-#include "redis/conn_id.h"
-#include "redis/loop.h"
-#include "redis/node_io.h"
-#include "redis/pipeline.h"
-#include "redis/reply.h"
-#include "redis/run.h"
+#include "redis/connect/conn_id.h"
+#include "redis/deployment/run.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pipeline.h"
+#include "redis/server/loop.h"
+#include "redis/server/reply.h"
 #include "two_nodes.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Replies of Redis, of every type. */
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <relock.h>
 

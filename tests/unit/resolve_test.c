@@ -1,12 +1,12 @@
 /* Resolving host names without blocking the caller. */
-#include "redis/resolve.h"
+#include "redis/server/resolve.h"
 
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "hosts.h"
-#include "redis/server.h"
+#include "redis/server/server.h"
 #include "support/leaks.h"
 #include "support/sanitizer.h"
 #include "support/wait.h"

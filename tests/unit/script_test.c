@@ -1,5 +1,5 @@
 /* The scripts in the library. scripts_test.py compares their text. */
-#include "redis/script.h"
+#include "redis/server/script.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "places.h"
-#include "redis/peer.h"
-#include "redis/sync_conn.h"
+#include "redis/lane/sync_conn.h"
+#include "redis/server/peer.h"
 #include "support/wait.h"
 
 #include <poll.h>

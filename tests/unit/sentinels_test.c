@@ -2,9 +2,9 @@
 #include "fake_sentinels.h"
 
 #include "base/status.h"
-#include "redis/master.h"
-#include "redis/peer.h"
-#include "redis/succession.h"
+#include "redis/lane/master.h"
+#include "redis/lane/succession.h"
+#include "redis/server/peer.h"
 
 #include <string.h>
 

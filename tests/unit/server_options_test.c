@@ -1,5 +1,5 @@
 /* The server's address and our credentials, from url and options. */
-#include "redis/server.h"
+#include "redis/server/server.h"
 
 #include "support/log.h"
 

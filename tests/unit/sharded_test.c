@@ -1,10 +1,10 @@
 /* Sharded channels, whose subscriptions follow the slot to another node. */
-#include "redis/pubsub.h"
+#include "redis/io/pubsub.h"
 
 #include "base/clock.h"
 #include "base/gate.h"
-#include "redis/loop.h"
-#include "redis/node_io.h"
+#include "redis/io/node_io.h"
+#include "redis/server/loop.h"
 #include "two_nodes.h"
 
 #include <string.h>

@@ -3,11 +3,11 @@
  *
  * The linker replaces the connection of the I/O thread.
  */
-#include "lock/silence.h"
+#include "lock/wake/silence.h"
 
 #include "offline.h"
-#include "redis/node_io.h"
-#include "redis/pipeline.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pipeline.h"
 
 #define TIMEOUT_MS 1000
 #define ASKED_MS 5000 /* since then the server has owed an answer */

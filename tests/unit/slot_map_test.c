@@ -1,7 +1,7 @@
 /* Replies of cluster nodes about slots, and replies that no node should give. */
-#include "redis/slot_map.h"
+#include "redis/deployment/slot_map.h"
 
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* The slots of keys, as CLUSTER KEYSLOT of a server says. */
-#include "redis/slot.h"
+#include "redis/deployment/slot.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* When a thread retries its socket. Time, processors and preemptions are the test's. */
-#include "redis/spin.h"
+#include "redis/lane/spin.h"
 
 #include <sched.h>
 #include <setjmp.h>

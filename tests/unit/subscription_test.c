@@ -3,14 +3,14 @@
  *
  * The linker replaces the channels of lib/redis and relock_mutex_lock(), which counts its calls.
  */
-#include "lock/subscription.h"
+#include "lock/wake/subscription.h"
 
 #include "base/clock.h"
-#include "lock/listener.h"
+#include "lock/wake/listener.h"
 #include "offline.h"
-#include "redis/loop.h"
-#include "redis/node_io.h"
-#include "redis/pubsub.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pubsub.h"
+#include "redis/server/loop.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* A client hears of failovers from a sentinel, and finds earlier ones when it subscribes. */
-#include "redis/switches.h"
+#include "redis/io/switches.h"
 
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/status.h"
-#include "redis/loop.h"
-#include "redis/sentinels.h"
-#include "redis/succession.h"
+#include "redis/lane/sentinels.h"
+#include "redis/lane/succession.h"
+#include "redis/server/loop.h"
 #include "support/script_server.h"
 #include "support/wait.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "redis/run.h"
+#include "redis/deployment/run.h"
 #include "support/leaks.h"
 
 #include <stdio.h>

@@ -7,10 +7,10 @@
 #ifndef RELOCK_TEST_TALK_H
 #define RELOCK_TEST_TALK_H
 
-#include "redis/call.h"
-#include "redis/lane.h"
-#include "redis/lanes.h"
-#include "redis/topology.h"
+#include "redis/deployment/topology.h"
+#include "redis/lane/call.h"
+#include "redis/lane/lane.h"
+#include "redis/lane/lanes.h"
 #include "support/late.h"
 #include "support/script_server.h"
 #include "support/wait.h"

@@ -1,10 +1,10 @@
 /* Handshakes as a part of making a connection: with a server that does not answer, or goes. */
-#include "redis/dial.h"
+#include "redis/connect/dial.h"
 
 #include "base/status.h"
 #include "hosts.h"
 #include "places.h"
-#include "redis/tls_context.h"
+#include "redis/server/tls_context.h"
 #include "support/late.h"
 #include "support/leaks.h"
 #include "support/wait.h"

@@ -1,5 +1,5 @@
 /* Calls of OpenSSL beside a fork and beside its end. */
-#include "redis/tls_guard.h"
+#include "redis/server/tls_guard.h"
 
 #include "base/clock.h"
 #include "base/gate.h"

@@ -1,8 +1,8 @@
 #include "tls_peer.h"
 
 #include "base/status.h"
-#include "redis/reply.h"
-#include "redis/tls_context.h"
+#include "redis/server/reply.h"
+#include "redis/server/tls_context.h"
 #include "support/certs.h"
 #include "support/leaks.h"
 #include "support/server.h"

@@ -3,7 +3,7 @@
 #include "tls_peer.h"
 
 #include "base/status.h"
-#include "redis/command.h"
+#include "redis/server/command.h"
 #include "support/wait.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* The values in Redis for holds of plain locks. */
-#include "lock/tokens.h"
+#include "lock/state/tokens.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

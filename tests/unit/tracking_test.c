@@ -1,12 +1,12 @@
 /* CLIENT TRACKING: two connections of one node, what the server says to it, and its reports. */
-#include "redis/tracking.h"
+#include "redis/io/tracking.h"
 
 #include "base/clock.h"
 #include "base/gate.h"
-#include "redis/call.h"
-#include "redis/loop.h"
-#include "redis/node_io.h"
-#include "redis/pipeline.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pipeline.h"
+#include "redis/lane/call.h"
+#include "redis/server/loop.h"
 #include "two_nodes.h"
 
 #include <stdio.h>

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "redis/loop.h"
-#include "redis/node_io.h"
-#include "redis/slot_map.h"
+#include "redis/deployment/slot_map.h"
+#include "redis/io/node_io.h"
+#include "redis/server/loop.h"
 
 #include <string.h>
 

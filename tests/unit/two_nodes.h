@@ -10,7 +10,7 @@
 #ifndef RELOCK_TEST_TWO_NODES_H
 #define RELOCK_TEST_TWO_NODES_H
 
-#include "redis/topology.h"
+#include "redis/deployment/topology.h"
 #include "support/script_server.h"
 #include "support/wait.h"
 

@@ -1,8 +1,8 @@
 #include "two_readers.h"
 
 #include "base/clock.h"
-#include "redis/direct.h"
-#include "redis/loop.h"
+#include "redis/io/direct.h"
+#include "redis/server/loop.h"
 
 #include <string.h>
 

@@ -8,9 +8,9 @@
 #define RELOCK_TEST_TWO_READERS_H
 
 #include "base/gate.h"
-#include "redis/channel.h"
-#include "redis/pubsub.h"
-#include "redis/reading.h"
+#include "redis/io/channel.h"
+#include "redis/io/pubsub.h"
+#include "redis/io/reading.h"
 #include "support/actor.h"
 #include "talk.h"
 

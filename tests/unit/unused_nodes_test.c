@@ -1,9 +1,9 @@
 /* The I/O thread, played here, looks for nodes of a cluster that hold no keys and frees them. */
-#include "redis/node_io.h"
+#include "redis/io/node_io.h"
 
-#include "redis/loop.h"
-#include "redis/pipeline.h"
-#include "redis/pubsub.h"
+#include "redis/io/pipeline.h"
+#include "redis/io/pubsub.h"
+#include "redis/server/loop.h"
 #include "two_nodes.h"
 
 #include "base/clock.h"

@@ -6,7 +6,7 @@
 #ifndef RELOCK_TEST_URLS_H
 #define RELOCK_TEST_URLS_H
 
-#include "redis/server.h"
+#include "redis/server/server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "pair.h"
 
 #include "base/status.h"
-#include "redis/reply.h"
+#include "redis/server/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,310 @@
+/*
+ *     state       becomes     when
+ *     IDLE        KILLING     begin, if the hold has a fence
+ *                 RUNNING     begin, else
+ *     KILLING     RUNNING     the fence is killed
+ *                 PAUSED      the connection broke, or the server refused for now
+ *                 FORGOTTEN   the deadline
+ *     RUNNING     IDLE        the answer
+ *                 PAUSED      the connection broke, or the server refused for now
+ *                 ABANDONED   the deadline
+ *     PAUSED      as IDLE     the pause is over, or there is a connection
+ *                 IDLE        the deadline
+ *     FORGOTTEN   IDLE        the answer, or the end of the client; a late kill does no harm
+ *     ABANDONED   IDLE        the same; the hold waits for it
+ */
+#include "lock/async/async_command.h"
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/hash.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/settle.h"
+#include "redis/connect/conn_id.h"
+#include "redis/connect/explain.h"
+#include "redis/server/reply.h"
+
+#include <stdio.h>
+
+#define MIN_PAUSE_MS 10
+#define MAX_PAUSE_MS 200
+
+static const struct relock_outbox_ops entry_ops;
+
+static struct relock_async_command *command_of(const struct relock_outbox_entry *entry)
+{
+    return RELOCK_CONTAINER(struct relock_async_command, entry, entry);
+}
+
+static void say(struct relock_async_command *command, const char *why)
+{
+    (void)snprintf(command->why, sizeof(command->why), "%s", why);
+}
+
+/* ---- attempts ------------------------------------------------------------------------------ */
+
+static void post(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    command->state =
+        command->hold->fence ? RELOCK_ASYNC_COMMAND_KILLING : RELOCK_ASYNC_COMMAND_RUNNING;
+    command->entry.ops = &entry_ops;
+    command->flight.is_in_flight = false;
+    relock_outbox_post(command->client, &command->client->guarded.commands, &command->entry);
+    relock_client_set_timer(command->client, &command->timer, command->deadline_ms);
+}
+
+static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    DL_DELETE(command->client->guarded.paused, command);
+    post(command);
+}
+
+/* The list is sorted by the serials of the holds, not by when a command was put off. So calls for a
+ * fair lock get their places in the order in which they were made. */
+static void insert(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    struct relock_async_command **paused = &command->client->guarded.paused;
+    struct relock_async_command *at = *paused;
+
+    if (at && at->prev->hold->serial < command->hold->serial)
+        at = NULL; /* behind the last */
+    while (at && at->hold->serial < command->hold->serial)
+        at = at->next;
+    if (at)
+        DL_PREPEND_ELEM(*paused, at, command);
+    else
+        DL_APPEND(*paused, command);
+}
+
+static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    uint64_t until_ms =
+        relock_clock_sooner(relock_clock_in(command->pause_ms), command->deadline_ms);
+
+    command->state = RELOCK_ASYNC_COMMAND_PAUSED;
+    command->pause_ms = relock_backoff_ms(command->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
+    insert(command);
+    relock_client_set_timer(command->client, &command->timer, until_ms);
+}
+
+/* Its user may free the command. Unchecked: for clang `client` is another one. */
+RELOCK_UNCHECKED static void end(struct relock_async_command *command, int result,
+                                 const struct redisReply *reply)
+{
+    struct relock_client *client = command->client;
+    struct relock_hold *hold = command->hold;
+
+    relock_client_unset_timer(client, &command->timer);
+    command->flight.conn_id = relock_conn_id_unref(command->flight.conn_id);
+    command->hold = NULL;
+    command->state = RELOCK_ASYNC_COMMAND_IDLE;
+    command->ops->end(command, result, reply);
+    relock_holds_unref(client, hold);
+}
+
+/* ---- the deadline -------------------------------------------------------------------------- */
+
+static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    say(command, "Redis did not answer in time");
+    if (command->state == RELOCK_ASYNC_COMMAND_KILLING) {
+        command->state = RELOCK_ASYNC_COMMAND_FORGOTTEN;
+    } else {
+        command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
+        command->unanswered = true;
+        relock_settle_leave(command->hold, command->flight.conn_id);
+    }
+    command->ops->end(command, RELOCK_E_CONN, NULL);
+}
+
+/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
+RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_async_command *command =
+        RELOCK_CONTAINER(struct relock_async_command, timer, timer);
+    bool is_late = now_ms >= command->deadline_ms;
+
+    if (command->state == RELOCK_ASYNC_COMMAND_PAUSED && !is_late) {
+        resume(command);
+    } else if (command->state == RELOCK_ASYNC_COMMAND_PAUSED) {
+        DL_DELETE(command->client->guarded.paused, command);
+        if (command->refusal == RELOCK_OK || command->unanswered)
+            command->refusal = RELOCK_E_CONN;
+        end(command, command->refusal, NULL);
+    } else if (!command->entry.is_sent) {
+        relock_client_set_timer(command->client, timer, now_ms + 1); /* it is about to be sent */
+    } else {
+        abandon(command);
+    }
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static void take_kill(struct relock_async_command *command, int result,
+                      const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+{
+    bool is_refused = (result == RELOCK_E_SERVER || result == RELOCK_E_AUTH) && !reply;
+
+    if (result == RELOCK_E_CONN || result == RELOCK_E_NOMEM || is_refused) {
+        say(command, is_refused ? "the server refused CLIENT KILL for now"
+                                : "there was no connection until the deadline");
+        put_off(command);
+        return;
+    }
+    command->hold->fence = relock_conn_id_unref(command->hold->fence);
+    post(command);
+}
+
+/* Returns whether the server refused for now. */
+static bool may_pass(struct relock_async_command *command, const char *error)
+{
+    switch (relock_refusal_of(error)) {
+    case RELOCK_REFUSED_HALFWAY:
+        command->unanswered = true; /* what it has done is not undone */
+        return true;
+    case RELOCK_REFUSED_FOR_NOW:
+    case RELOCK_REFUSED_HERE:
+    case RELOCK_REFUSED_MOVED:
+    case RELOCK_REFUSED_SCRIPT: /* there was no memory to bring it */
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void take_failure(struct relock_async_command *command, int result,
+                         const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+{
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+
+    if (command->flight.is_in_flight && result == RELOCK_E_CONN) {
+        command->unanswered = true;
+        command->hold->fence = command->flight.conn_id;
+        command->flight.conn_id = NULL;
+    }
+    command->flight.is_in_flight = false;
+    if (error) {
+        relock_explain(command->why, command->hold->resource->kind->lock, error);
+        command->refusal = result;
+        if (!may_pass(command, error)) {
+            end(command, result, NULL);
+            return;
+        }
+    } else if (result == RELOCK_E_CONN) {
+        say(command, "there was no connection to Redis until the deadline");
+    } else {
+        say(command, "out of memory");
+        command->refusal = result;
+    }
+    put_off(command);
+}
+
+static void finish_late(struct relock_client *client, struct relock_async_command *command,
+                        bool is_answered) RELOCK_REQUIRES(client->mutex)
+{
+    bool is_script = command->state == RELOCK_ASYNC_COMMAND_ABANDONED;
+    struct relock_hold *hold = command->hold;
+    struct relock_conn_id *conn_id = command->flight.conn_id;
+
+    command->flight.conn_id = NULL;
+    command->hold = NULL;
+    command->state = RELOCK_ASYNC_COMMAND_IDLE;
+    /* If the script is no longer in flight, a server has redirected it without running it. */
+    if (is_script)
+        relock_settle_ended(client, hold, conn_id, is_answered || !command->flight.is_in_flight);
+    (void)relock_conn_id_unref(conn_id);
+    relock_holds_unref(client, hold);
+    command->ops->gone(command);
+}
+
+/* Unchecked: clang cannot know that the client is that of the command. */
+RELOCK_UNCHECKED static void answer(struct relock_client *client, struct relock_outbox_entry *entry,
+                                    int result, const struct redisReply *reply)
+{
+    struct relock_async_command *command = command_of(entry);
+
+    switch (command->state) {
+    case RELOCK_ASYNC_COMMAND_KILLING:
+        take_kill(command, result, reply);
+        break;
+    case RELOCK_ASYNC_COMMAND_RUNNING:
+        if (result == RELOCK_OK)
+            end(command, result, reply);
+        else
+            take_failure(command, result, reply);
+        break;
+    case RELOCK_ASYNC_COMMAND_FORGOTTEN:
+    case RELOCK_ASYNC_COMMAND_ABANDONED:
+        finish_late(client, command, result != RELOCK_E_CONN);
+        break;
+    case RELOCK_ASYNC_COMMAND_IDLE:
+    case RELOCK_ASYNC_COMMAND_PAUSED:
+        break; /* nothing is in flight */
+    }
+}
+
+static void drop(struct relock_client *client, struct relock_outbox_entry *entry)
+    RELOCK_REQUIRES(client->mutex)
+{
+    /* No call is in progress any more. */
+    finish_late(client, command_of(entry), false);
+}
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+/* A fence is killed with a script that changes nothing. */
+static bool write_command(const struct relock_outbox_entry *entry, struct relock_request *request)
+{
+    struct relock_async_command *command = command_of(entry);
+
+    if (command->state == RELOCK_ASYNC_COMMAND_KILLING) {
+        relock_request_inspect(request, command->hold->resource, 0);
+        request->call.fence = &command->hold->fence;
+        return true;
+    }
+    command->ops->write(command, request);
+    request->call.flight = &command->flight;
+    return true;
+}
+
+static void sent(struct relock_outbox_entry *entry, struct relock_conn_id *conn_id)
+{
+    struct relock_async_command *command = command_of(entry);
+
+    (void)conn_id; /* the flight has it */
+    if (command->state == RELOCK_ASYNC_COMMAND_RUNNING)
+        command->ops->sent(command);
+}
+
+static const struct relock_outbox_ops entry_ops = {
+    .write = write_command,
+    .sent = sent,
+    .answer = answer,
+    .drop = drop,
+};
+
+void relock_async_command_init(struct relock_async_command *command)
+{
+    relock_timer_init(&command->timer, fire);
+}
+
+/* Unchecked: the caller holds the mutex of the client. */
+RELOCK_UNCHECKED void relock_async_command_begin(struct relock_async_command *command,
+                                                 struct relock_hold *hold, uint64_t deadline_ms)
+{
+    command->hold = relock_holds_ref(hold);
+    command->deadline_ms = deadline_ms;
+    command->pause_ms = MIN_PAUSE_MS;
+    command->unanswered = false;
+    command->refusal = RELOCK_OK;
+    command->why[0] = '\0';
+    post(command);
+}
+
+/* Unchecked: the same. */
+RELOCK_UNCHECKED void relock_async_command_up(struct relock_client *client)
+{
+    while (client->guarded.paused)
+        resume(client->guarded.paused);
+}

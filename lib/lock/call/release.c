@@ -1,0 +1,350 @@
+/*
+ * A level is released when the call is made, whether Redis answers or not: the count here is the
+ * truth. If Redis could not be reached, the I/O thread settles the last level, and the next command
+ * of the hold corrects the count of any other.
+ */
+#include "lock/call/release.h"
+
+#include "base/callback.h"
+#include "base/clock.h"
+#include "base/probe.h"
+#include "lock/hold/cache.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/let_go.h"
+#include "lock/hold/levels.h"
+#include "lock/hold/losses.h"
+#include "lock/hold/reuse.h"
+#include "lock/state/options.h"
+#include "lock/state/owner.h"
+#include "lock/wake/echo.h"
+#include "lock/wake/line.h"
+#include "lock/wake/subscription.h"
+
+#include <assert.h>
+
+/* Judges the reply to the last release. */
+static int judge_last(const struct relock_answer *answer)
+{
+    if (!relock_verdict_loss(answer->verdict))
+        return answer->result;
+    /* Gone after an unanswered attempt: that attempt has released it. */
+    return answer->unanswered ? RELOCK_OK : RELOCK_LOST;
+}
+
+static void log_late(const struct relock_lock *lock, uint64_t owner, int r, const char *why)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    relock_lock_log_under(
+        lock, owner, "released, but not in Redis yet; retrying until the lease expires", r, why);
+}
+
+static void log_last(struct relock_lock *lock, uint64_t owner, const struct relock_answer *answer,
+                     int r) RELOCK_REQUIRES(lock->client->mutex)
+{
+    if (answer->is_reported)
+        return;
+    if (r == RELOCK_LOST)
+        relock_lock_log_under(lock, owner, "released", r, "Redis no longer had the hold");
+    else if (r < 0)
+        log_late(lock, owner, r, answer->why);
+    else if (answer->n_receivers < 0)
+        relock_lock_log_under(lock, 0,
+                              "released, but the server refused PUBLISH, so waiters got no "
+                              "message; see docs/wire.md#rights",
+                              0, "");
+}
+
+/*
+ * Whether the message of a release reaches the waiters of this process. Of a fair lock one waiter
+ * gets it, here or elsewhere, on a channel of its own. Pollers need no signal: with one, this
+ * process would acquire the lock each time.
+ */
+static bool reaches_waiters(const struct relock_resource *resource, bool is_subscribed,
+                            const struct relock_answer *answer)
+{
+    if (!answer->is_announced)
+        return false;
+    if (resource->line.state != RELOCK_LINE_OUTSIDE)
+        return answer->place > 1;
+    if (resource->kind->is_polled)
+        return true;
+    return resource->kind->is_queued ? answer->n_receivers > 0 : is_subscribed;
+}
+
+/* Pollers elsewhere get no message: they find the lock free only if this process waits a moment. */
+static void let_others_go_first(struct relock_lock *lock, bool is_subscribed,
+                                const struct relock_answer *answer, uint64_t now_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    bool is_polled = lock->resource->kind->is_polled;
+
+    if (answer->place > 1)
+        return; /* they do */
+    if ((is_polled && answer->is_announced) || answer->n_receivers > is_subscribed)
+        relock_resource_yield(lock->resource, is_polled ? 0 : lock->client->options.handoff_ms,
+                              now_ms);
+}
+
+bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold,
+                               struct relock_release_view *view)
+{
+    struct relock_resource *resource = lock->resource;
+    bool stays;
+
+    view->owner = hold->owner;
+    view->is_subscribed = relock_subscription_is_active(resource);
+    view->line = relock_resource_view_line(resource);
+    view->began_us = relock_clock_now_us();
+    view->held_us = view->began_us - hold->since_us;
+    view->counts = !hold->observer_tells; /* not for a hold of the layer above */
+    RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
+    stays = relock_reuse_hand_off(lock->client, hold, view->began_us / 1000);
+    if (stays)
+        hold->since_us = view->began_us;
+    else
+        stays = relock_cache_keep(lock->client, hold, view->began_us / 1000);
+    if (stays && view->counts)
+        relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
+    if (stays)
+        return false;
+
+    relock_holds_leave(lock->client, hold);
+    if ((view->is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
+        !resource->kind->is_shared)
+        resource->retry = RELOCK_RETRY_NONE; /* the message of this release will signal */
+    return true;
+}
+
+int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
+                            const struct relock_release_view *view,
+                            const struct relock_answer *answer)
+{
+    struct relock_resource *resource = lock->resource;
+    struct relock_stats *stats = &lock->client->guarded.stats;
+    int r = judge_last(answer);
+    uint64_t end_us, now_ms;
+
+    if (answer->verdict == RELOCK_VERDICT_DONE)
+        relock_echo_release(lock->client, resource);
+    relock_line_released(lock->client, resource, &view->line, answer->place);
+    relock_line_abandon(lock->client, resource); /* nobody waits any more */
+    end_us = relock_clock_now_us();
+    now_ms = end_us / 1000;
+    if (view->counts && r != RELOCK_LOST)
+        relock_meter_add(&stats->hold, view->held_us);
+    if (answer->verdict != RELOCK_VERDICT_FAILED && !resource->kind->is_composite)
+        relock_meter_add(&stats->round_trip, end_us - view->began_us);
+    let_others_go_first(lock, view->is_subscribed, answer, now_ms);
+    if (hold->recalled || (hold->cache_until_ms > 0 && answer->n_receivers > view->is_subscribed))
+        relock_resource_rest(resource, now_ms);
+    relock_resource_released(resource, reaches_waiters(resource, view->is_subscribed, answer),
+                             now_ms);
+    relock_subscription_idle(lock->client, resource);
+    if (r == RELOCK_LOST && !answer->is_reported)
+        stats->lost++;
+    if (r == RELOCK_OK || r == RELOCK_LOST)
+        relock_holds_end(lock->client, hold);
+    else
+        resource->kind->operations->let_go(lock->client, hold, now_ms);
+    log_last(lock, view->owner, answer, r);
+    return r;
+}
+
+__attribute__((flatten)) static int release_last(struct relock_lock *lock, struct relock_hold *hold,
+                                                 uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_release_view view;
+    char why[RELOCK_WHY_MAX] = "";
+    struct relock_answer answer = {.why = why};
+
+    if (!relock_release_begin_last(lock, hold, &view))
+        return RELOCK_OK;
+    lock->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
+    return relock_release_end_last(lock, hold, &view, &answer);
+}
+
+static void drop_level(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_operations *operations = hold->resource->kind->operations;
+
+    if (operations->drop_level)
+        operations->drop_level(client, hold, deadline_ms);
+}
+
+int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
+                        uint64_t deadline_ms)
+{
+    bool is_last = hold->count == 0;
+
+    (void)relock_holds_ref(hold);
+    if (is_last)
+        relock_holds_leave_lost(client, hold);
+    drop_level(client, hold, deadline_ms);
+    if (is_last) {
+        hold->resource->kind->operations->let_go(client, hold, relock_clock_now_ms());
+        relock_losses_wait(client, hold);
+    }
+    relock_holds_unref(client, hold);
+    return RELOCK_LOST;
+}
+
+/* One level less where no thread may wait for Redis, and perhaps not for a callback either. */
+static int release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_hold *hold = relock_resource_find(lock->resource, owner);
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (!hold)
+        return RELOCK_NOT_OWNER;
+    relock_holds_check_time(lock->client, hold, now_ms);
+    (void)relock_holds_ref(hold);
+    if (hold->count > 1) {
+        hold->count--;
+        hold->count_dirty = true;
+        drop_level(lock->client, hold, 0);
+    } else {
+        relock_owner_count(owner, -1);
+        relock_let_go(lock->client, hold, now_ms);
+        if (may_wait && !relock_callback_is_inside())
+            relock_losses_wait(lock->client, hold);
+    }
+    relock_holds_unref(lock->client, hold);
+    return RELOCK_OK;
+}
+
+int relock_release_unasked(struct relock_lock *lock, uint64_t owner)
+{
+    struct relock_guard guard;
+    int r;
+
+    if (!relock_client_enter(lock->client, false, &guard))
+        return guard.result;
+    r = release_level(lock, owner, true);
+    relock_client_leave(lock->client, &guard);
+    return r;
+}
+
+void relock_release_unwanted(struct relock_lock *lock, uint64_t owner)
+{
+    (void)release_level(lock, owner, false);
+}
+
+int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
+{
+    int r = release_level(lock, owner, may_wait);
+
+    if (r < 0)
+        return r;
+    log_late(lock, owner, RELOCK_E_CONN, RELOCK_WHY_BUSY);
+    return RELOCK_E_CONN;
+}
+
+static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_hold *hold;
+    bool in_time = true;
+
+    for (;;) {
+        hold = relock_resource_find(lock->resource, owner);
+        if (hold && !hold->busy)
+            relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
+        if (hold && hold->state == RELOCK_HOLD_LOST && !relock_losses_block(hold))
+            break;
+        if (relock_callback_is_inside())
+            return RELOCK_E_DEADLOCK;
+        if (!hold)
+            return RELOCK_NOT_OWNER;
+        if (!hold->busy)
+            break;
+        if (!in_time)
+            return relock_release_late(lock, owner, true);
+        in_time = relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms);
+    }
+
+    if (--hold->count == 0)
+        relock_owner_count(owner, -1);
+    if (hold->state == RELOCK_HOLD_LOST)
+        return relock_release_lost(lock->client, hold, deadline_ms);
+    return hold->count > 0 ? relock_levels_remove(lock, hold, deadline_ms)
+                           : release_last(lock, hold, deadline_ms);
+}
+
+/* `counts`: it is a call of the program. */
+static int enter_and_release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms,
+                             bool counts)
+{
+    struct relock_guard guard;
+    int r;
+
+    if (!relock_client_enter(lock->client, false, &guard))
+        return guard.result;
+    r = release(lock, relock_owner_resolve(owner), deadline_ms);
+    if (counts)
+        relock_meter_end(lock->client->guarded.stats.releases, r);
+    relock_client_leave(lock->client, &guard);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
+{
+    return enter_and_release(lock, owner, deadline_ms, false);
+}
+
+int relock_release(struct relock_lock *lock, uint64_t owner)
+{
+    if (!lock)
+        return RELOCK_E_INVALID;
+    return enter_and_release(lock, owner, relock_clock_in(lock->client->options.release_timeout_ms),
+                             true);
+}
+
+int relock_unlock(struct relock_lock *lock)
+{
+    return relock_release(lock, 0);
+}
+
+/* ---- keeping ------------------------------------------------------------------------------- */
+
+static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_hold *hold;
+
+    while ((hold = relock_resource_find(lock->resource, owner)) && hold->busy)
+        if (!relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms))
+            return RELOCK_E_CONN;
+    if (!hold)
+        return RELOCK_NOT_OWNER;
+    relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
+    if (hold->state == RELOCK_HOLD_LOST)
+        return RELOCK_LOST;
+
+    return relock_levels_extend(lock, hold, lease_ms, deadline_ms);
+}
+
+int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+                     uint64_t deadline_ms)
+{
+    struct relock_guard guard;
+    int r;
+
+    if (!relock_client_enter(lock->client, true, &guard))
+        return guard.result;
+    r = extend(lock, relock_owner_resolve(owner), lease_ms, deadline_ms);
+    relock_client_leave(lock->client, &guard);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+{
+    if (!lock || lease_ms == 0 || lease_ms > RELOCK_TEN_YEARS_MS)
+        return relock_lock_refuse(lock, "relock_extend: `lease_ms` is 0 or above ten years");
+    return relock_extend_by(lock, owner, lease_ms,
+                            relock_clock_in(lock->client->options.command_timeout_ms));
+}

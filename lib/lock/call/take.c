@@ -1,0 +1,347 @@
+/*
+ * An owner with levels nests: one command, no waiting. An owner without levels joins the queue of
+ * the resource.
+ */
+#include "lock/call/take.h"
+
+#include "base/clock.h"
+#include "base/probe.h"
+#include "base/status.h"
+#include "lock/call/wait.h"
+#include "lock/deadlock/deadlock.h"
+#include "lock/hold/acquire.h"
+#include "lock/hold/cache.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/levels.h"
+#include "lock/state/options.h"
+#include "lock/state/owner.h"
+#include "lock/state/resources.h"
+#include "lock/wake/line.h"
+#include "lock/wake/silence.h"
+#include "lock/wake/subscription.h"
+
+#include <assert.h>
+
+/* ---- the state of a call ------------------------------------------------------------------- */
+
+/* The cancels open the gate from now on. */
+static void watch_cancels(struct relock_acquire *acquire)
+{
+    if (acquire->how->cancel)
+        relock_cancel_watch(&acquire->waiter.cancel_wait, acquire->how->cancel,
+                            &acquire->waiter.gate, NULL);
+    if (acquire->stop)
+        relock_cancel_watch(&acquire->stop_wait, acquire->stop, &acquire->waiter.gate, NULL);
+}
+
+static void unwatch_cancels(struct relock_acquire *acquire)
+{
+    if (acquire->stop)
+        relock_cancel_unwatch(&acquire->stop_wait);
+    if (acquire->how->cancel)
+        relock_cancel_unwatch(&acquire->waiter.cancel_wait);
+}
+
+static void init_waiter(struct relock_acquire *acquire)
+{
+    const struct relock_how *how = acquire->how;
+    const struct relock_options *options = &acquire->client->options;
+
+    acquire->waiter = (struct relock_waiter){
+        .owner = relock_owner_resolve(how->owner),
+        .explicit_owner = how->owner != 0,
+        .renewed = how->lease_ms == 0,
+        .waits_for_server = !acquire->resource->kind->is_composite,
+        .tries = how->wait_ms <= 0,
+        .on_lost = how->on_lost ? how->on_lost : options->on_lost,
+        .arg = how->on_lost ? how->arg : options->arg,
+        .cancel_on_lost = how->cancel_on_lost,
+    };
+    if (acquire->stop) { /* the collecting call reports the loss */
+        acquire->waiter.of_composite = true;
+        acquire->waiter.on_lost = NULL;
+        acquire->waiter.arg = NULL;
+        acquire->waiter.cancel_on_lost = NULL;
+    }
+    relock_gate_init(&acquire->waiter.gate);
+}
+
+static uint64_t deadline_of(const struct relock_how *how)
+{
+    if (how->wait_ms == RELOCK_FOREVER)
+        return RELOCK_NEVER;
+    return relock_clock_in(how->wait_ms > 0 ? (uint64_t)how->wait_ms : 0);
+}
+
+void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
+                      const struct relock_how *how, struct relock_cancel *stop, uint64_t abandon_ms)
+{
+    *acquire = (struct relock_acquire){
+        .lock = lock,
+        .client = lock->client,
+        .resource = lock->resource,
+        .how = how,
+        .stop = stop,
+        .lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms,
+        .deadline_ms = deadline_of(how),
+        .abandon_ms = relock_clock_sooner(
+            abandon_ms, relock_clock_in(lock->client->options.command_timeout_ms)),
+    };
+    init_waiter(acquire);
+}
+
+/* ---- the first level ----------------------------------------------------------------------- */
+
+/* Whether it may have to wait for this server. */
+static bool waits(const struct relock_acquire *acquire)
+{
+    return !acquire->waiter.tries && !acquire->resource->kind->is_collection;
+}
+
+/* Leaves the queue without the lock. */
+static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+
+    /* Without a subscription, waiters that joined after the refusal would miss the release. */
+    if (acquire->waiter.tries && acquire->waiter.has_asked && queue->line.place == 0 &&
+        !relock_subscription_is_active(queue))
+        relock_resource_signal(queue, false);
+    relock_resource_dequeue(queue, &acquire->waiter);
+    relock_line_abandon(acquire->client, queue);
+    if (acquire->queued) {
+        relock_holds_settle(acquire->client, acquire->queued, relock_clock_now_ms());
+        acquire->queued = NULL;
+    }
+}
+
+static uint64_t first_pause_ms(const struct relock_resource *resource)
+{
+    if (resource->pause_min_ms > RELOCK_POLL_FIRST_MS)
+        return resource->pause_min_ms;
+    return resource->pause_max_ms < RELOCK_POLL_FIRST_MS ? resource->pause_max_ms
+                                                         : RELOCK_POLL_FIRST_MS;
+}
+
+int relock_take_join(struct relock_acquire *acquire)
+{
+    struct relock_resource *resource = acquire->resource;
+    struct relock_resource *queue = resource;
+    int r;
+
+    relock_resource_wait_on(&acquire->waiter);
+    acquire->waiter.has_asked = false;
+    acquire->pause_ms = first_pause_ms(resource);
+    r = relock_wait_end(acquire);
+    if (r == RELOCK_BUSY && resource->cached)
+        r = relock_cache_take(acquire);
+    if (r != RELOCK_BUSY)
+        return r;
+    if (resource->holder || (resource->queue && !resource->kind->is_shared)) {
+        acquire->contended = true;
+        if (acquire->waiter.tries && resource->held_at == RELOCK_NEVER)
+            return RELOCK_BUSY;
+    }
+    if (resource->kind->is_queued) {
+        queue = relock_resources_new_fair_waiter(acquire->client, resource);
+        if (!queue)
+            return RELOCK_E_NOMEM;
+    }
+
+    RELOCK_PROBE(acquire, resource->name, acquire->waiter.owner, acquire->how->wait_ms);
+    acquire->joined_us = relock_clock_now_us();
+    acquire->waiter.joined_ms = acquire->joined_us / 1000;
+    acquire->waiter.joined_at = ++queue->moment;
+    relock_resource_enqueue(queue, &acquire->waiter);
+    if (waits(acquire))
+        relock_silence_enter(acquire->client, &acquire->waiter);
+    return RELOCK_JOINED;
+}
+
+void relock_take_leave(struct relock_acquire *acquire, int result)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+
+    if (waits(acquire))
+        relock_silence_leave(acquire->client, &acquire->waiter);
+    relock_deadlock_leave(acquire);
+    if (result != RELOCK_OK)
+        leave_queue(acquire);
+    if (acquire->stop_listening)
+        acquire->stop_listening(acquire);
+    if (result != RELOCK_OK || queue != acquire->resource)
+        relock_subscription_idle(acquire->client, queue);
+    if (queue != acquire->resource)
+        relock_resources_unref(acquire->client, queue);
+}
+
+static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    int r = relock_take_join(acquire);
+
+    if (r != RELOCK_JOINED)
+        return r;
+    r = relock_wait_turn(acquire);
+    relock_take_leave(acquire, r);
+    return r;
+}
+
+/* Another thread acts for the same owner: commands of one owner run one at a time. */
+static int wait_for_own(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t until_ms = relock_acquire_end_ms(acquire, relock_clock_now_ms());
+    const struct relock_hold *hold;
+
+    do {
+        if (!relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex, until_ms)) {
+            relock_acquire_keep_why(acquire, RELOCK_WHY_BUSY);
+            return RELOCK_E_CONN;
+        }
+        hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
+    } while (hold && hold->busy);
+    return RELOCK_AGAIN;
+}
+
+void relock_take_count(struct relock_acquire *acquire, int result)
+{
+    if (acquire->contended) {
+        acquire->client->guarded.stats.contended++;
+        relock_meter_contend(&acquire->client->guarded.meter, acquire->resource->given);
+    }
+    if (result == RELOCK_OK)
+        relock_owner_count(acquire->waiter.owner, 1);
+}
+
+static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    int r;
+
+    if (!relock_owner_watch(acquire->waiter.owner))
+        return RELOCK_E_NOMEM;
+    do {
+        struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
+
+        if (!hold)
+            r = take_first_level(acquire);
+        else if (hold->busy)
+            r = wait_for_own(acquire);
+        else
+            return relock_levels_add(acquire, hold);
+    } while (r == RELOCK_AGAIN);
+    relock_take_count(acquire, r);
+    return r;
+}
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
+static bool is_answer(int result)
+{
+    return result > RELOCK_E_NOMEM || result == RELOCK_E_CLOSED;
+}
+
+void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
+{
+    struct relock_stats *stats = &acquire->client->guarded.stats;
+    uint64_t now_us, now_ms;
+
+    if (!acquire->stop)
+        relock_meter_end(stats->acquires, result);
+    if (result == RELOCK_OK) {
+        now_us = relock_clock_now_us();
+        now_ms = now_us / 1000;
+        if (acquire->joined_us > 0)
+            RELOCK_PROBE(grant, acquire->resource->name, acquire->waiter.owner,
+                         now_us - acquire->joined_us);
+        if (!acquire->stop && acquire->joined_us > 0)
+            relock_meter_add(&stats->wait, now_us - acquire->joined_us);
+        relock_hold_report(acquire->hold, now_ms, grant);
+        if (acquire->resource->kind->is_collection)
+            grant->valid_ms = relock_clock_left(now_ms, acquire->valid_until_ms);
+        relock_holds_unref(acquire->client, acquire->hold);
+        return;
+    }
+    if (acquire->failed_name)
+        grant->failed_member = acquire->failed_name;
+    if (is_answer(result))
+        return;
+    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
+    relock_mutex_unlock(&acquire->client->mutex);
+    relock_lock_log(acquire->lock, acquire->waiter.owner, "not acquired", result, acquire->why);
+    relock_mutex_lock(&acquire->client->mutex);
+}
+
+int relock_take_check(const struct relock_lock *lock, const struct relock_how *how)
+{
+    if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)))
+        return relock_lock_refuse(lock, "`reserved` of struct relock_how must be 0");
+    if (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT)
+        return relock_lock_refuse(lock, "`flags` of struct relock_how has an unknown flag");
+    if (how->lease_ms > 0 && how->lease_ms < RELOCK_LEASE_MIN_MS)
+        return relock_lock_refuse(lock, "`lease_ms` is below 30: an acquire that takes longer than "
+                                        "the lease would hold nothing");
+    if (how->lease_ms > RELOCK_TEN_YEARS_MS)
+        return relock_lock_refuse(lock, "`lease_ms` is above ten years");
+    return RELOCK_OK;
+}
+
+int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
+                   struct relock_grant *grant)
+{
+    static const struct relock_how one_try;
+    struct relock_grant none;
+    int r;
+
+    if (!grant)
+        grant = &none;
+    *grant = (struct relock_grant){0};
+    if (lock && lock->resource->kind->is_collection)
+        grant->failed_member = relock_lock_name(lock);
+    if (!how)
+        how = &one_try;
+    r = lock ? relock_take_check(lock, how) : RELOCK_E_INVALID;
+    if (r < 0)
+        return r;
+    r = relock_take(lock, how, NULL, false, RELOCK_NEVER, grant);
+    assert(r <= 0);
+    return r;
+}
+
+__attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct relock_how *how,
+                                         struct relock_cancel *stop, bool is_vouched,
+                                         uint64_t abandon_ms, struct relock_grant *grant)
+{
+    struct relock_guard guard;
+    struct relock_acquire acquire;
+    int r;
+
+    relock_take_init(&acquire, lock, how, stop, abandon_ms);
+    acquire.is_vouched = is_vouched;
+    watch_cancels(&acquire);
+    if (relock_client_enter(acquire.client, true, &guard)) {
+        r = take(&acquire);
+        relock_take_report(&acquire, r, grant);
+        relock_client_leave(acquire.client, &guard);
+    } else {
+        r = guard.result;
+    }
+    unwatch_cancels(&acquire);
+    return r;
+}
+
+int relock_lock(struct relock_lock *lock)
+{
+    return relock_acquire(lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER}, NULL);
+}
+
+int relock_trylock(struct relock_lock *lock)
+{
+    return relock_acquire(lock, NULL, NULL);
+}
+
+int relock_timedlock(struct relock_lock *lock, int64_t wait_ms)
+{
+    int r = relock_acquire(lock, &(struct relock_how){.wait_ms = wait_ms}, NULL);
+
+    /* A call with a time limit reports its end by one result. */
+    return r == RELOCK_BUSY ? RELOCK_TIMEOUT : r;
+}

@@ -1,0 +1,48 @@
+/*
+ * Take - the calls that take a lock: relock_acquire and its short forms
+ *
+ * Threads: any, under no mutex.
+ */
+#ifndef RELOCK_TAKE_H
+#define RELOCK_TAKE_H
+
+#include "lock/hold/acquire.h"
+
+/*
+ * As relock_acquire, with checked arguments.
+ *
+ * If a call collects several locks and acquires this one for them, `stop` is its cancel and ends
+ * the wait; else NULL. A loss is then reported only to the observers of the hold, and a fixed lease
+ * is renewed until relock_levels_stop_keeping, for the other locks may take longer. `is_vouched`:
+ * the owner had a hold on the client of that call. If that call is a try, its commands are
+ * abandoned at `abandon_ms`; else RELOCK_NEVER.
+ */
+int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
+                bool is_vouched, uint64_t abandon_ms, struct relock_grant *grant);
+
+/*
+ * The steps of relock_take for an asynchronous call (async_acquire.c), in this order:
+ *
+ *   check    returns a failure if the call must be refused
+ *   init     fills the state of the call
+ *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
+ *            RELOCK_AGAIN as relock_wait_end()
+ *   leave    after RELOCK_JOINED: ends the wait with its result
+ *   count    counts the call
+ *   report   returns the hold to the caller; or names the lock that was not acquired, and logs why
+ */
+#define RELOCK_JOINED 2
+
+int relock_take_check(const struct relock_lock *lock, const struct relock_how *how);
+void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
+                      const struct relock_how *how, struct relock_cancel *stop,
+                      uint64_t abandon_ms);
+int relock_take_join(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_leave(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_count(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+#endif

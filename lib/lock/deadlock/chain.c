@@ -1,0 +1,341 @@
+#include "lock/deadlock/chain.h"
+
+#include "base/clock.h"
+#include "base/container.h"
+#include "lock/deadlock/proofs.h"
+#include "lock/deadlock/wait_graph.h"
+#include "lock/wake/outbox.h"
+#include "lock/wake/request.h"
+#include "redis/server/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOLDS_MOST "256" /* of one lock that a look follows: there may be many readers */
+
+struct relock_chain {
+    struct relock_graph graph;
+    unsigned n_asked; /* commands without an answer */
+};
+
+/* A command of a look: who holds this lock, or what the owner of this hold waits for. */
+struct ask {
+    struct relock_outbox_entry entry;
+    size_t lock, hold; /* one of them; the other is RELOCK_GRAPH_NONE */
+    char key[RELOCK_CHAIN_KEY_MAX];
+    size_t key_len;
+};
+
+/* The functions of this file are called with the mutex of the client. */
+#define STEP RELOCK_UNCHECKED static
+
+static struct ask *ask_of(const struct relock_outbox_entry *entry)
+{
+    return RELOCK_CONTAINER(struct ask, entry, entry);
+}
+
+size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t len)
+{
+    return (size_t)snprintf(out, RELOCK_CHAIN_KEY_MAX, "relock_waits:{%.*s}", (int)len, id);
+}
+
+static const char form_all[] = "hash", form_writer[] = "write", form_token[] = "token";
+
+const char *relock_chain_form(const struct relock_kind *kind)
+{
+    if (kind->has_token_only)
+        return form_token;
+    return kind->is_shared ? form_writer : form_all;
+}
+
+bool relock_chain_counts(const struct relock_recorded_hold *held, uint64_t now_ms)
+{
+    const struct relock_hold *hold = held->hold;
+
+    return hold->owner == held->waiter->owner && held->waiter->end == RELOCK_WAITER_WAITS &&
+           hold->count > 0 && hold->keeping != RELOCK_HOLD_FIXED &&
+           relock_hold_is_certain(hold, now_ms);
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static bool write_ask(const struct relock_outbox_entry *entry, struct relock_request *request);
+static void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                      const struct redisReply *reply);
+
+static void drop_ask(struct relock_client *client, struct relock_outbox_entry *entry)
+{
+    (void)client;
+    free(ask_of(entry));
+}
+
+static const struct relock_outbox_ops ask_ops = {
+    .write = write_ask,
+    .answer = on_answer,
+    .drop = drop_ask,
+};
+
+/* Without memory the chain ends here; the next look follows it. */
+STEP struct ask *post(struct relock_client *client, size_t lock, size_t hold)
+{
+    struct ask *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    new->entry.ops = &ask_ops;
+    new->lock = lock;
+    new->hold = hold;
+    client->guarded.waits.chain->n_asked++;
+    relock_outbox_post(client, &client->guarded.recording, &new->entry);
+    return new;
+}
+
+RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
+                                       struct relock_request *request)
+{
+    const struct ask *ask = ask_of(entry);
+    const struct relock_graph *graph = &entry->client->guarded.waits.chain->graph;
+    struct relock_call *call = &request->call;
+
+    if (ask->hold != RELOCK_GRAPH_NONE) {
+        const char *field = graph->holds[ask->hold].field;
+
+        *call = (struct relock_call){.script = &relock_script_waits_find, .n_args = 1};
+        call->key = (struct relock_text){ask->key, ask->key_len};
+        call->args[0] = relock_text_of(field);
+    } else {
+        const struct relock_graph_lock *lock = &graph->locks[ask->lock];
+
+        *call = (struct relock_call){.script = &relock_script_waits_behind, .n_args = 2};
+        call->key = (struct relock_text){lock->name, lock->len};
+        call->args[0] = relock_text_of(lock->form);
+        call->args[1] = relock_text_of(HOLDS_MOST);
+    }
+    return true;
+}
+
+/* Returns the index of the lock for which somebody waits; asks who holds it, if that is new. */
+STEP size_t follow_lock(struct relock_client *client, const char *name, size_t len,
+                        const char *form, unsigned step)
+{
+    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    size_t n_before = graph->n_locks;
+    size_t lock = relock_graph_add_lock(graph, name, len, form, step);
+
+    if (graph->n_locks > n_before)
+        (void)post(client, lock, RELOCK_GRAPH_NONE);
+    return lock;
+}
+
+/* ---- the waits of this client -------------------------------------------------------------- */
+
+STEP size_t follow_own(struct relock_client *client, const struct relock_waiter *waiter,
+                       unsigned step)
+{
+    const struct relock_resource *resource = relock_resource_wanted(waiter);
+    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    size_t lock = follow_lock(client, resource->name, resource->name_len,
+                              relock_chain_form(resource->kind), step);
+    size_t wait = RELOCK_GRAPH_NONE;
+
+    if (lock != RELOCK_GRAPH_NONE)
+        wait =
+            relock_graph_add_wait(graph, client->id, waiter->wait.serial, waiter->wait.at_us, lock);
+    if (wait != RELOCK_GRAPH_NONE)
+        graph->waits[wait].owner = waiter->owner;
+    return wait;
+}
+
+/* A field that is `text`, or a token. */
+static bool is_field(const struct relock_client *client, const struct relock_hold *hold,
+                     const char *text)
+{
+    char field[RELOCK_FIELD_MAX];
+
+    if (hold->resource->kind->has_token_only)
+        (void)relock_tokens_write(&client->tokens, hold->number, field);
+    else
+        (void)snprintf(field, sizeof(field), "%llu", (unsigned long long)hold->number);
+    return strcmp(field, text) == 0;
+}
+
+/* The owner of this hold is one of this client: if it waits, follows that. */
+STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned step)
+{
+    const struct relock_waits *waits = &client->guarded.waits;
+    struct relock_graph *graph = &waits->chain->graph;
+    uint64_t now_ms = relock_clock_now_ms();
+
+    for (size_t i = 0; i < waits->n_holds; i++) {
+        const struct relock_recorded_hold *held = &waits->holds[i];
+        size_t wait;
+
+        if (!relock_proofs_concern(held->waiter) || !relock_chain_counts(held, now_ms) ||
+            !is_field(client, held->hold, graph->holds[hold].field))
+            continue;
+        wait = follow_own(client, held->waiter, step);
+        graph->holds[hold].wait = wait;
+        return;
+    }
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* Splits what the lock shows of a hold: "<id>:<number>", "<id>:<number>:write", or a token. */
+static size_t add_hold(struct relock_graph *graph, size_t lock, const char *text, size_t len)
+{
+    static const char suffix[] = ":" RELOCK_SIDE_WRITE;
+    size_t suffix_len = sizeof(suffix) - 1;
+
+    if (graph->locks[lock].form == form_token)
+        return len == 2 * (RELOCK_TOKENS_PREFIX + sizeof(uint64_t))
+                   ? relock_graph_add_hold(graph, lock, text, (size_t)2 * RELOCK_TOKENS_PREFIX,
+                                           text, len)
+                   : RELOCK_GRAPH_NONE;
+    if (len > suffix_len && memcmp(text + len - suffix_len, suffix, suffix_len) == 0)
+        len -= suffix_len;
+    if (len <= RELOCK_UUID_LEN + 1 || text[RELOCK_UUID_LEN] != ':')
+        return RELOCK_GRAPH_NONE;
+    return relock_graph_add_hold(graph, lock, text, RELOCK_UUID_LEN, text + RELOCK_UUID_LEN + 1,
+                                 len - RELOCK_UUID_LEN - 1);
+}
+
+static bool is_own(const struct relock_client *client, const struct relock_graph_hold *hold)
+{
+    char token[RELOCK_FIELD_MAX];
+
+    (void)relock_tokens_write(&client->tokens, 0, token);
+    return strcmp(hold->id, client->id) == 0 || memcmp(hold->id, token, strlen(hold->id)) == 0;
+}
+
+/* The lock is held by these. */
+STEP void take_holds(struct relock_client *client, size_t lock, const struct redisReply *reply)
+{
+    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    unsigned step = graph->locks[lock].step;
+    const char *text;
+    size_t len;
+
+    for (size_t i = 0; relock_reply_text(relock_reply_at(reply, i), &text, &len); i++) {
+        size_t hold = add_hold(graph, lock, text, len);
+        struct ask *ask;
+
+        if (hold == RELOCK_GRAPH_NONE || step >= RELOCK_GRAPH_STEPS)
+            continue;
+        if (is_own(client, &graph->holds[hold])) {
+            follow_own_hold(client, hold, step + 1);
+            continue;
+        }
+        ask = post(client, lock, hold);
+        if (ask)
+            ask->key_len =
+                relock_chain_key(ask->key, graph->holds[hold].id, strlen(graph->holds[hold].id));
+    }
+}
+
+/* A wait in the record of another client: "<at> <ms> <serial> <form> <lock>". */
+struct recorded {
+    uint64_t at_us, serial;
+    const char *form, *name;
+    size_t name_len;
+};
+
+static bool parse(const char *text, size_t len, struct recorded *recorded)
+{
+    static const char *const forms[] = {form_all, form_writer, form_token};
+    unsigned long long at, serial;
+    char form[8];
+    int name = 0;
+
+    if (sscanf(text, "%llu %*u %llu %7s %n", &at, &serial, form, &name) != 3 || name == 0 ||
+        (size_t)name >= len || at == 0)
+        return false;
+    *recorded = (struct recorded){.at_us = at, .serial = serial, .name = text + name};
+    recorded->name_len = len - (size_t)name;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+        if (strcmp(forms[i], form) == 0)
+            recorded->form = forms[i];
+    return recorded->form && recorded->name_len <= RELOCK_NAME_MAX;
+}
+
+/* The owner of the hold waits. */
+STEP void take_wait(struct relock_client *client, size_t hold, const struct redisReply *reply)
+{
+    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    unsigned step = graph->locks[graph->holds[hold].lock].step;
+    const char *text, *beat, *who;
+    char id[RELOCK_UUID_LEN + 1];
+    size_t len, beat_len, who_len, lock, wait = RELOCK_GRAPH_NONE;
+    struct recorded recorded;
+
+    if (!relock_reply_text(relock_reply_at(reply, 0), &text, &len) ||
+        !relock_reply_text(relock_reply_at(reply, 1), &beat, &beat_len) ||
+        !relock_reply_text(relock_reply_at(reply, 2), &who, &who_len) ||
+        who_len <= RELOCK_UUID_LEN || !parse(text, len, &recorded))
+        return;
+    (void)snprintf(id, sizeof(id), "%.*s", RELOCK_UUID_LEN, who);
+    lock = follow_lock(client, recorded.name, recorded.name_len, recorded.form, step + 1);
+    if (lock != RELOCK_GRAPH_NONE)
+        wait = relock_graph_add_wait(graph, id, recorded.serial, recorded.at_us, lock);
+    if (wait == RELOCK_GRAPH_NONE)
+        return;
+    graph->holds[hold].wait = wait;
+    graph->waits[wait].beat = strtoull(beat, NULL, 10);
+    (void)snprintf(graph->waits[wait].name, sizeof(graph->waits[wait].name), "%s",
+                   who + RELOCK_UUID_LEN + 1);
+}
+
+STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                    const struct redisReply *reply)
+{
+    struct ask *ask = ask_of(entry);
+
+    if (result == RELOCK_OK && ask->hold != RELOCK_GRAPH_NONE)
+        take_wait(client, ask->hold, reply);
+    else if (result == RELOCK_OK)
+        take_holds(client, ask->lock, reply);
+    free(ask);
+    if (--client->guarded.waits.chain->n_asked == 0)
+        relock_proofs_conclude(client, &client->guarded.waits.chain->graph);
+}
+
+/* ---- looks --------------------------------------------------------------------------------- */
+
+void relock_chain_look(struct relock_client *client)
+{
+    struct relock_waits *waits = &client->guarded.waits;
+    const struct relock_waiter *at;
+
+    waits->look_at_ms = RELOCK_NEVER;
+    if (!waits->chain)
+        waits->chain = calloc(1, sizeof(*waits->chain));
+    if (!waits->chain)
+        waits->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS); /* out of memory */
+    if (!waits->chain || waits->chain->n_asked > 0)
+        return;
+    relock_graph_clear(&waits->chain->graph);
+    for (at = waits->asleep; at; at = at->wait.next) {
+        if (!relock_proofs_concern(at))
+            continue;
+        (void)follow_own(client, at, 0);
+        waits->look_at_ms = RELOCK_NEVER;
+        if (waits->chain->n_asked == 0) /* out of memory */
+            waits->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS);
+    }
+}
+
+bool relock_chain_is_idle(const struct relock_client *client)
+{
+    return !client->guarded.waits.chain || client->guarded.waits.chain->n_asked == 0;
+}
+
+void relock_chain_free(struct relock_client *client)
+{
+    struct relock_chain *chain = client->guarded.waits.chain;
+
+    if (chain)
+        relock_graph_clear(&chain->graph);
+    free(chain);
+    client->guarded.waits.chain = NULL;
+}

@@ -1,0 +1,39 @@
+/*
+ * Chain - follows waits from client to client, to find those that close a cycle
+ *
+ * A look begins with the waits of this client that are recorded (waits.h). It asks Redis who holds
+ * these locks, then for which locks the owners of these holds wait, and so on. It reads the waits
+ * of this client from memory. The look ends with the last answer, and proofs.h draws the
+ * conclusion.
+ *
+ * The chain ends at a hold whose owner does not wait. It also ends at a hold for which no client
+ * records waits: one with a fixed lease, or one of another library.
+ *
+ * Threads: the I/O thread, with the mutex of the client held.
+ */
+#ifndef RELOCK_CHAIN_H
+#define RELOCK_CHAIN_H
+
+#include "lock/state/client.h"
+#include "lock/state/resource.h"
+
+/* Whether the hold can be part of a cycle: its owner still waits here, and has the hold for certain
+ * and without a fixed lease. */
+bool relock_chain_counts(const struct relock_recorded_hold *held, uint64_t now_ms);
+
+/* The argument of waits_behind.lua for a lock of this kind. */
+const char *relock_chain_form(const struct relock_kind *kind);
+
+/* Writes the key of the record of the client with this id; returns its length. */
+#define RELOCK_CHAIN_KEY_MAX 64
+size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t len);
+
+/* Takes a look, unless one is in progress. The end of the look sets `look_at_ms`. */
+void relock_chain_look(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+bool relock_chain_is_idle(const struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* The I/O thread has ended, so no answer will come any more. */
+void relock_chain_free(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * A search in breadth: from the lock that is waited for to its holders, from each holder to the
+ * locks that it waits for. Each lock is visited once, so a search takes as many steps as there are
+ * holds and waits, however many paths there are. Mostly the holder waits for nothing, and one look
+ * into a table of waits is all.
+ */
+#include "lock/deadlock/deadlock.h"
+
+#include "base/clock.h"
+#include "lock/deadlock/waits.h"
+#include "lock/state/resource.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Locks that the log names; a longer cycle is cut short there. */
+#define NAMED_MAX 3
+
+struct search {
+    struct relock_client *client;
+    uint64_t owner;  /* that must not be found */
+    uint64_t number; /* of this search */
+    uint64_t now_ms;
+    struct relock_resource *first; /* for which that owner waits */
+    struct relock_resource *last;  /* to be visited */
+    struct relock_resource *found; /* held by that owner: the cycle is closed */
+};
+
+/* The functions of this file are called with the mutex of the client, which clang cannot know to be
+ * that of the search. */
+#define STEP RELOCK_UNCHECKED static
+
+STEP struct relock_waiter **waits_of(struct relock_client *client, uint64_t owner)
+{
+    return &client->guarded.asleep[owner % RELOCK_ASLEEP_PARTS];
+}
+
+/* The search has come to a lock: `owner`, which holds `from`, waits for it. */
+STEP void reach(struct search *search, struct relock_resource *resource,
+                struct relock_resource *from, uint64_t owner)
+{
+    if (resource->search.number == search->number)
+        return;
+    resource->search = (struct relock_search){
+        .number = search->number,
+        .held_before = from,
+        .owner = owner,
+    };
+    if (search->last)
+        search->last->search.next = resource;
+    search->last = resource;
+}
+
+/* The owner stands in the way of those that wait for `resource`. */
+STEP void follow(struct search *search, struct relock_resource *resource, uint64_t owner)
+{
+    const struct relock_waiter *at;
+
+    if (owner == search->owner) {
+        if (resource != search->first)
+            search->found = resource;
+        return;
+    }
+    DL_FOREACH2(*waits_of(search->client, owner), at, asleep_next)
+    {
+        if (at->owner == owner && at->end == RELOCK_WAITER_WAITS)
+            reach(search, relock_resource_wanted(at), resource, owner);
+    }
+}
+
+/* A fixed lease ends by itself, so a wait for such a hold does not depend on its owner. */
+STEP void follow_holders(struct search *search, struct relock_resource *resource,
+                         const struct relock_hold *holds)
+{
+    const struct relock_hold *hold;
+
+    DL_FOREACH(holds, hold)
+    {
+        if (hold->keeping != RELOCK_HOLD_FIXED && relock_hold_is_certain(hold, search->now_ms))
+            follow(search, resource, hold->owner);
+    }
+}
+
+/* A reader waits for the writer alone; a writer waits for both sides. */
+STEP void visit(struct search *search, struct relock_resource *resource)
+{
+    const struct relock_resource *readers = relock_resource_readers(resource->primary);
+
+    follow_holders(search, resource, resource->primary->holds);
+    if (readers && resource != readers)
+        follow_holders(search, resource, readers->holds);
+}
+
+STEP bool is_deadlock(struct search *search)
+{
+    struct relock_resource *at;
+
+    search->number = ++search->client->guarded.n_searches;
+    reach(search, search->first, NULL, search->owner);
+    for (at = search->first; at && !search->found; at = at->search.next)
+        visit(search, at);
+    return search->found != NULL;
+}
+
+/* "this owner holds a, for which owner 4 waits, who holds b": backwards, as the search came. */
+STEP void explain(const struct search *search, struct relock_acquire *acquire)
+{
+    const struct relock_resource *at = search->found;
+    char text[RELOCK_WHY_MAX] = "this owner holds ";
+    char name[RELOCK_LOG_NAME_MAX];
+    size_t len = strlen(text);
+
+    for (int n = 0; at && n < NAMED_MAX && len < sizeof(text); n++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%.60s",
+                                relock_log_name(at->given, name));
+        if (at->search.held_before && len < sizeof(text))
+            len += (size_t)snprintf(text + len, sizeof(text) - len,
+                                    ", for which owner %llu waits, who holds ",
+                                    (unsigned long long)at->search.owner);
+        at = at->search.held_before;
+    }
+    if (len < sizeof(text))
+        (void)snprintf(text + len, sizeof(text) - len, "%s; release that and start again",
+                       at ? "another lock of this cycle" : "");
+    relock_acquire_keep_why(acquire, text);
+}
+
+bool relock_deadlock_enter(struct relock_acquire *acquire)
+{
+    struct relock_waiter *waiter = &acquire->waiter;
+    struct search search = {
+        .client = acquire->client,
+        .owner = waiter->owner,
+        .now_ms = relock_clock_now_ms(),
+        .first = relock_resource_wanted(waiter),
+    };
+
+    if (waiter->tries || waiter->is_asleep)
+        return true;
+    if (is_deadlock(&search)) {
+        explain(&search, acquire);
+        acquire->client->guarded.stats.deadlocks++;
+        return false;
+    }
+    waiter->is_asleep = true;
+    DL_APPEND2(*waits_of(acquire->client, waiter->owner), waiter, asleep_prev, asleep_next);
+    relock_waits_enter(acquire->client, waiter);
+    return true;
+}
+
+void relock_deadlock_leave(struct relock_acquire *acquire)
+{
+    struct relock_waiter *waiter = &acquire->waiter;
+
+    if (!waiter->is_asleep)
+        return;
+    waiter->is_asleep = false;
+    relock_waits_leave(acquire->client, waiter);
+    DL_DELETE2(*waits_of(acquire->client, waiter->owner), waiter, asleep_prev, asleep_next);
+}

@@ -1,0 +1,28 @@
+/*
+ * Deadlock - finds a wait that would never end, because its owner would wait for itself
+ *
+ * An owner waits for a lock, and owners of this client hold that lock. They may wait for other
+ * locks. If this leads back to the first owner, then each of them waits for the next one. A wait
+ * looks for such a cycle once, when it is about to sleep for the first time. That is enough: an
+ * owner that waits does nothing else, so the last wait of a cycle closes it, and finds it.
+ *
+ * The search ends at a lock that another process holds: this client does not know for what that
+ * process waits. chain.h follows such waits.
+ *
+ * Threads: any, with the mutex of the client held.
+ */
+#ifndef RELOCK_DEADLOCK_H
+#define RELOCK_DEADLOCK_H
+
+#include "lock/hold/acquire.h"
+
+/*
+ * The call is about to sleep. Returns false if it would close a cycle: it must not wait, and its
+ * `why` has the cycle in words. Else other waits find it from now on, until it leaves.
+ */
+bool relock_deadlock_enter(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The wait is over. Does nothing if it has not entered. */
+void relock_deadlock_leave(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * Wait graph - owners that wait for locks, and owners that hold these, as one look has found them
+ *
+ * A look asks Redis one thing after the other, so a cycle in the graph of one look need not have
+ * been there at any moment. A proof takes three looks. The first finds a cycle. The second finds it
+ * again, so each hold was there without interruption in between, because numbers of holds are not
+ * used twice. The third finds that each wait was still there after the first look had ended: its
+ * client has sent a record that it composed since. A beat that has grown by two shows this, because
+ * a client composes a beat only when it has the answer to the one before. docs/design.md has the
+ * argument, tests/model/cycles.pml the model.
+ *
+ * Threads: the owner of the struct.
+ */
+#ifndef RELOCK_WAIT_GRAPH_H
+#define RELOCK_WAIT_GRAPH_H
+
+#include "base/ident.h"
+#include "lock/state/keys.h"
+
+#define RELOCK_GRAPH_MOST 1024 /* of locks, of holds, and of waits */
+#define RELOCK_GRAPH_STEPS 64  /* of a cycle */
+#define RELOCK_GRAPH_NONE SIZE_MAX
+#define RELOCK_GRAPH_NAME_MAX 48
+
+struct relock_graph_lock {
+    char *name; /* the key */
+    size_t len;
+    const char *form; /* which holds are in the way: an argument of waits_behind.lua; constant */
+    unsigned step;    /* away from the waits with which the look began */
+};
+
+struct relock_graph_hold {
+    size_t lock;
+    size_t wait;                  /* of its owner; RELOCK_GRAPH_NONE: none, as far as is known */
+    char id[RELOCK_UUID_LEN + 1]; /* of its client, or what the tokens of that client begin with */
+    char field[RELOCK_FIELD_MAX]; /* its number, or its token */
+};
+
+struct relock_graph_wait {
+    char id[RELOCK_UUID_LEN + 1]; /* of its client */
+    char name[RELOCK_GRAPH_NAME_MAX];
+    uint64_t serial;
+    uint64_t at_us; /* when it was first recorded */
+    uint64_t beat;  /* of its record; 0: it is a wait of this client, which needs none */
+    uint64_t owner; /* of a wait of this client; else 0 */
+    size_t lock;
+    bool is_over;
+    /* of the search that has found it last */
+    uint64_t search;
+    size_t from, from_hold, n_steps, next_found;
+};
+
+struct relock_graph {
+    struct relock_graph_lock *locks;
+    struct relock_graph_hold *holds;
+    struct relock_graph_wait *waits;
+    size_t n_locks, n_holds, n_waits;
+    uint64_t n_searches;
+};
+
+/* The waits of a cycle in their order. The owner of each wait has the hold that is in the way of
+ * the wait before. The last wait is that with which the search began. */
+struct relock_proof {
+    unsigned n_looks; /* that have found it */
+    size_t n;
+    struct relock_proof_step {
+        char id[RELOCK_UUID_LEN + 1];
+        char field[RELOCK_FIELD_MAX];
+        char wait_id[RELOCK_UUID_LEN + 1];
+        uint64_t serial;
+        uint64_t beat; /* that proves it */
+    } steps[];
+};
+
+void relock_graph_clear(struct relock_graph *graph);
+
+/* Each adds one and returns its index, or that of the same one; RELOCK_GRAPH_NONE if there is no
+ * room or no memory. `form` lives on. */
+size_t relock_graph_add_lock(struct relock_graph *graph, const char *name, size_t len,
+                             const char *form, unsigned step);
+size_t relock_graph_add_hold(struct relock_graph *graph, size_t lock, const char *id, size_t id_len,
+                             const char *field, size_t field_len);
+size_t relock_graph_add_wait(struct relock_graph *graph, const char *id, uint64_t serial,
+                             uint64_t at_us, size_t lock);
+
+/* The wait of this client with that serial, or RELOCK_GRAPH_NONE. */
+size_t relock_graph_find(const struct relock_graph *graph, const char *id, uint64_t serial);
+
+/*
+ * The shortest cycle through this wait in which it is the youngest: each cycle has one such wait,
+ * its victim, and each client comes to the same one. Returns the beginning of a proof, for free();
+ * NULL if there is no such cycle, or no memory.
+ */
+struct relock_proof *relock_graph_search(struct relock_graph *graph, size_t wait);
+
+enum relock_proof_state {
+    RELOCK_PROOF_GONE, /* the cycle is not there any more */
+    RELOCK_PROOF_OPEN, /* another look is needed */
+    RELOCK_PROOF_DONE, /* it was there */
+};
+
+/* The state after a further look, which has found this graph. */
+enum relock_proof_state relock_proof_check(struct relock_proof *proof,
+                                           const struct relock_graph *graph, size_t wait);
+
+/* Writes the cycle in words, beginning with the lock that the owner of the wait holds. */
+void relock_proof_explain(const struct relock_proof *proof, const struct relock_graph *graph,
+                          size_t wait, char *out, size_t size);
+
+#endif

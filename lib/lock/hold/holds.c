@@ -1,0 +1,410 @@
+/*
+ * The states of a hold. This file alone changes them, but for those of cached holds, which reuse.c
+ * changes, and `notice`, which losses.c changes, too.
+ *
+ *   state       becomes    when
+ *   ASKED       HELD       Redis grants it: relock_holds_begin and its like
+ *               SETTLING   Redis may have granted it, and no caller needs it: settle
+ *               ENDED      Redis refused it, or was not asked: end
+ *   HELD        SUSPECT    a renewal is not granted: suspect
+ *   SUSPECT     HELD       a renewal is granted: renew
+ *   both        LOST       Redis does not have it, or its time is over: lose, check_time
+ *               LEAVING    the last level is released: leave
+ *   HELD        CACHED     the same, and it stays with the process: reuse.c
+ *   CACHED      HELD       the next owner gets it: assign, for reuse.c
+ *               LEAVING    nobody wants it here, or others do elsewhere: reuse.c
+ *   LOST        SETTLING   its last level is released, and Redis may have it: settle
+ *               ENDED      ... and Redis does not have it: end
+ *   LEAVING     ENDED      Redis knows, or the kind sees to it by itself: end
+ *               SETTLING   Redis may not know: settle
+ *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end
+ *
+ *   keeping     FIXED -> KEPT: assign
+ *               each -> RENEWED: assign, keep
+ *               KEPT -> FIXED, of a detached hold also RENEWED -> FIXED: keep
+ *   command     NOTHING_SENT -> SENT: send
+ *               SENT -> SENT_BEFORE: verify
+ *               both -> NOTHING_SENT: end_command
+ *   notice      NO_NOTICE -> TO_TAKE_UP: lose
+ *               TO_TAKE_UP -> NO_NOTICE -> TO_TELL -> TELLING -> NO_NOTICE: losses.c
+ *               TO_TAKE_UP, TO_TELL -> NO_NOTICE: forget_loss
+ */
+#include "lock/hold/holds.h"
+
+#include "base/clock.h"
+#include "base/probe.h"
+#include "lock/hold/arming.h"
+#include "lock/state/events.h"
+#include "lock/state/keys.h"
+#include "lock/state/observer.h"
+#include "lock/state/resources.h"
+#include "lock/state/task.h"
+#include "lock/wake/drain.h"
+#include "lock/wake/subscription.h"
+#include "redis/connect/conn_id.h"
+
+#include <stdlib.h>
+
+/* One renewal verifies all hand-offs of this time: of a busy lock one for each turn of 10 ms. */
+#define VERIFY_MS 5
+
+/* Whether a hold acquired now may be cached later. Its number says so to other clients, which
+ * recall it by a message in the inbox. */
+static bool may_be_cached(const struct relock_client *client,
+                          const struct relock_resource *resource) RELOCK_REQUIRES(client->mutex)
+{
+    return client->options.keep_ms > 0 && resource->kind->is_cached &&
+           client->guarded.inbox == RELOCK_INBOX_OPEN &&
+           relock_clock_now_ms() >= resource->rests_until_ms;
+}
+
+static struct relock_hold *new_hold(struct relock_client *client, struct relock_resource *resource,
+                                    uint64_t owner, bool may_cache) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold = calloc(1, sizeof(*hold));
+
+    if (!hold)
+        return NULL;
+    hold->resource = resource;
+    resource->refs++;
+    hold->number = relock_keys_number(owner, client->guarded.serial++, may_cache);
+    hold->owner = owner;
+    hold->refs = 1;
+    hold->state = RELOCK_HOLD_ASKED;
+    hold->serial = client->guarded.serial;
+    hold->renewal_ms = resource->lease_ms;
+    hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
+    hold->arming.due_ms = RELOCK_NEVER;
+    relock_timer_init(&hold->timer, client->fire_hold);
+    DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
+    return hold;
+}
+
+struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
+                                     uint64_t owner)
+{
+    return new_hold(client, resource, owner, may_be_cached(client, resource));
+}
+
+struct relock_hold *relock_holds_new_detached(struct relock_client *client,
+                                              struct relock_resource *resource, uint64_t owner)
+{
+    struct relock_hold *hold = new_hold(client, resource, owner, false);
+
+    if (hold)
+        hold->detached = true;
+    return hold;
+}
+
+void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
+{
+    if (hold->confirm.state == RELOCK_CONFIRM_NONE)
+        return;
+    hold->confirm.state = RELOCK_CONFIRM_NONE;
+    DL_DELETE2(client->guarded.confirming, hold, confirm.prev, confirm.next);
+}
+
+void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
+{
+    if (--hold->refs > 0)
+        return;
+    DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
+    relock_arming_drop(hold);
+    relock_holds_end_confirming(client, hold);
+    relock_resources_unref(client, hold->resource);
+    relock_conn_id_unref(hold->fence);
+    (void)relock_events_unref(hold->events);
+    relock_observer_drop_all(client, hold);
+    free(hold);
+}
+
+struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    if (hold->count > 0 && (owner == 0 || hold->owner == owner))
+        return hold;
+    return NULL;
+}
+
+void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t due_ms = relock_hold_due_ms(hold, now_ms);
+
+    if (due_ms == RELOCK_NEVER)
+        relock_client_unset_timer(client, &hold->timer);
+    else if (hold->timer.due_ms != due_ms ||
+             !relock_timer_is_set(&client->guarded.timers, &hold->timer))
+        relock_client_set_timer(client, &hold->timer, due_ms);
+}
+
+static enum relock_hold_keeping keeping_for(const struct relock_waiter *waiter)
+{
+    if (waiter->renewed)
+        return RELOCK_HOLD_RENEWED;
+    return waiter->of_composite ? RELOCK_HOLD_KEPT : RELOCK_HOLD_FIXED;
+}
+
+void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_waiter *waiter, uint64_t now_ms)
+{
+    uint64_t max_ms = client->options.max_hold_ms;
+
+    hold->state = RELOCK_HOLD_HELD;
+    hold->owner = waiter->owner;
+    hold->count = 1;
+    hold->keeping = keeping_for(waiter);
+    hold->observer_tells = waiter->of_composite;
+    hold->unannounced = waiter->events != NULL;
+    hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
+    hold->on_lost = waiter->on_lost;
+    hold->arg = waiter->arg;
+    hold->cancel_on_lost = waiter->cancel_on_lost;
+    if (hold->events != waiter->events) {
+        (void)relock_events_unref(hold->events);
+        hold->events = relock_events_ref(waiter->events);
+    }
+    DL_APPEND(hold->resource->holds, hold);
+    relock_resource_acquired(hold->resource, waiter, hold);
+    client->guarded.stats.holds++;
+}
+
+static void start_lease(struct relock_hold *hold, uint64_t sent_ms, uint64_t lease_ms)
+{
+    hold->renew_at_ms = relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms));
+    hold->valid_until_ms = relock_hold_valid_until(sent_ms, lease_ms);
+}
+
+void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
+                        struct relock_waiter *waiter, uint64_t sent_ms)
+{
+    uint64_t now_ms;
+
+    hold->since_us = relock_clock_now_us();
+    now_ms = hold->since_us / 1000;
+    relock_holds_assign(client, hold, waiter, now_ms);
+    hold->resource->taken_ms = now_ms;
+    if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */
+        hold->renew_at_ms = RELOCK_NEVER;
+        hold->valid_until_ms = RELOCK_NEVER;
+        return;
+    }
+    if (hold->keeping == RELOCK_HOLD_KEPT)
+        hold->renewal_ms = hold->lease_ms;
+    start_lease(hold, sent_ms, hold->lease_ms);
+    if (hold->cache_until_ms > 0)
+        hold->cache_until_ms = relock_clock_after(now_ms, client->options.keep_ms);
+    relock_arming_begin(client, hold, now_ms);
+    client->guarded.stats.acquired++;
+    relock_holds_arm(client, hold, now_ms);
+}
+
+void relock_holds_begin_detached(struct relock_client *client, struct relock_hold *hold,
+                                 uint64_t sent_ms, uint64_t lease_ms)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+
+    hold->state = RELOCK_HOLD_HELD;
+    start_lease(hold, sent_ms, lease_ms);
+    relock_arming_begin(client, hold, now_ms);
+    relock_holds_arm(client, hold, now_ms);
+}
+
+static void lengthen(struct relock_hold *hold, uint64_t valid_until_ms)
+{
+    hold->valid_until_ms = relock_clock_later(hold->valid_until_ms, valid_until_ms);
+}
+
+void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold,
+                          uint64_t valid_until_ms)
+{
+    lengthen(hold, valid_until_ms);
+    relock_holds_arm(client, hold, relock_clock_now_ms());
+}
+
+void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
+                       enum relock_hold_keeping keeping)
+{
+    if (hold->keeping == keeping)
+        return;
+    hold->keeping = keeping;
+    hold->keeping_dirty = true;
+    relock_holds_arm(client, hold, relock_clock_now_ms());
+}
+
+/* ---- the commands of the I/O thread -------------------------------------------------------- */
+
+void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
+{
+    relock_holds_send_check(hold, now_ms);
+    /* The schedule is absolute: from when it was asked, not from when it was answered. */
+    hold->renew_at_ms = relock_clock_after(now_ms, relock_hold_renewal_ms(hold->renewal_ms));
+}
+
+void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->command = RELOCK_HOLD_SENT;
+    hold->sent_ms = now_ms;
+}
+
+void relock_holds_end_command(struct relock_client *client, struct relock_hold *hold,
+                              uint64_t now_ms)
+{
+    hold->command = RELOCK_HOLD_NOTHING_SENT;
+    relock_holds_arm(client, hold, now_ms);
+    relock_task_pass(hold);
+}
+
+static void verify_soon(struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->renew_at_ms =
+        relock_clock_sooner(hold->renew_at_ms, relock_clock_after(now_ms, VERIFY_MS));
+}
+
+void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t before_ms = hold->renew_at_ms;
+
+    if (hold->command != RELOCK_HOLD_NOTHING_SENT) {
+        hold->command = RELOCK_HOLD_SENT_BEFORE;
+        return;
+    }
+    verify_soon(hold, now_ms);
+    if (hold->renew_at_ms != before_ms)
+        relock_holds_arm(client, hold, now_ms);
+}
+
+void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->granted_until_ms = relock_hold_valid_until(hold->sent_ms, hold->renewal_ms);
+    if (hold->command == RELOCK_HOLD_SENT_BEFORE)
+        verify_soon(hold, now_ms);
+}
+
+void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
+                          uint64_t now_ms)
+{
+    if (hold->state == RELOCK_HOLD_SUSPECT)
+        hold->state = RELOCK_HOLD_HELD;
+    client->guarded.stats.renewed++;
+    RELOCK_PROBE(renew, hold->resource->name, hold->owner,
+                 relock_clock_left(now_ms, hold->valid_until_ms));
+    relock_meter_add(&client->guarded.stats.margin,
+                     relock_clock_left(now_ms, hold->valid_until_ms) * 1000);
+    lengthen(hold, relock_hold_valid_until(sent_ms, hold->renewal_ms));
+}
+
+void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    relock_holds_grant(hold, now_ms);
+    relock_holds_confirm(client, hold, hold->sent_ms, now_ms);
+}
+
+void relock_holds_end_check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    if (hold->command == RELOCK_HOLD_SENT_BEFORE)
+        verify_soon(hold, now_ms);
+    relock_holds_end_command(client, hold, now_ms);
+}
+
+void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
+{
+    hold->state = RELOCK_HOLD_SUSPECT;
+    hold->renew_at_ms = again_ms;
+    client->guarded.stats.renewal_failures++;
+}
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+static void release_now(struct relock_hold *hold, uint64_t now_ms)
+{
+    /* A Redis that refuses has let go of the hold by then; a place in a queue ends by silence. */
+    hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
+    hold->renew_at_ms = now_ms;
+}
+
+void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, int reason,
+                       uint64_t now_ms)
+{
+    hold->state = RELOCK_HOLD_LOST;
+    hold->lost_reason = reason;
+    RELOCK_PROBE(lost, hold->resource->name, hold->owner, reason);
+    /* The server still has it, for most of a lease. */
+    hold->is_left = reason == RELOCK_LOST_REPLICAS;
+    if (hold->is_left)
+        release_now(hold, now_ms);
+    relock_holds_arm(client, hold, now_ms);
+    if (!hold->detached) {
+        client->guarded.stats.lost++;
+        client->guarded.stats.holds--;
+    }
+    if (hold->resource->holder == hold || (hold->resource->kind->is_shared && !hold->detached)) {
+        relock_resource_released(hold->resource, false, now_ms);
+        relock_subscription_idle(client, hold->resource);
+    }
+    if (!hold->detached)
+        relock_drain_left(client, hold->owner);
+    relock_cancel_fire(hold->cancel_on_lost);
+    hold->notice = RELOCK_HOLD_TO_TAKE_UP;
+    (void)relock_holds_ref(hold);
+    DL_APPEND2(client->guarded.losses, hold, loss_prev, loss_next);
+    relock_client_wake(client);
+}
+
+void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
+{
+    if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
+        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
+    else if (hold->notice == RELOCK_HOLD_TO_TELL && hold->events)
+        DL_DELETE2(hold->events->losses, hold, loss_prev, loss_next);
+    else if (hold->notice == RELOCK_HOLD_TO_TELL)
+        DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
+    else
+        return;
+    hold->notice = RELOCK_HOLD_NO_NOTICE;
+    relock_holds_unref(client, hold);
+}
+
+void relock_holds_check_time(struct relock_client *client, struct relock_hold *hold,
+                             uint64_t now_ms)
+{
+    if (relock_hold_is_held(hold) && now_ms >= hold->valid_until_ms)
+        relock_holds_lose(client, hold, relock_hold_expiry_reason(hold), now_ms);
+}
+
+void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
+{
+    hold->state = RELOCK_HOLD_LEAVING;
+    relock_client_unset_timer(client, &hold->timer);
+    if (hold->detached)
+        return;
+    client->guarded.stats.holds--;
+    DL_DELETE(hold->resource->holds, hold);
+    relock_drain_left(client, hold->owner);
+}
+
+void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
+{
+    hold->state = RELOCK_HOLD_ENDED;
+    relock_client_unset_timer(client, &hold->timer);
+    relock_holds_unref(client, hold);
+}
+
+void relock_holds_settle(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->state = RELOCK_HOLD_SETTLING;
+    hold->count = 0;
+    client->guarded.n_settling++;
+    release_now(hold, now_ms);
+    relock_holds_arm(client, hold, now_ms);
+}
+
+void relock_holds_leave_lost(struct relock_client *client, struct relock_hold *hold)
+{
+    if (!hold->detached) {
+        DL_DELETE(hold->resource->holds, hold);
+        relock_subscription_idle(client, hold->resource);
+    }
+    relock_holds_forget_loss(client, hold); /* the owner's reference is still there */
+}

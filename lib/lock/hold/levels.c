@@ -1,0 +1,160 @@
+#include "lock/hold/levels.h"
+
+#include "base/clock.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/owner_command.h"
+
+/*
+ * A hold that began for a collecting call belongs to its owner, too, once that adds a level by
+ * itself. From then on a loss is reported to the client's on_lost, as nesting has no callback of
+ * its own.
+ */
+static void become_own(const struct relock_client *client, struct relock_hold *hold)
+{
+    hold->on_lost = client->options.on_lost;
+    hold->arg = client->options.arg;
+}
+
+/* A command that sets the count of levels. Another thread may drop a level while it is in flight.
+ */
+static void begin(struct relock_hold *hold, uint64_t lease_ms)
+{
+    relock_owner_command_begin(hold, lease_ms);
+    hold->count_dirty = false;
+}
+
+/* The command has ended. Returns its result, or RELOCK_LOST when the hold is lost by now. */
+static int conclude(struct relock_client *client, struct relock_hold *hold,
+                    const struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
+{
+    enum relock_verdict verdict = answer->verdict;
+
+    if (verdict == RELOCK_VERDICT_FAILED)
+        hold->count_dirty = true;
+    relock_owner_command_end(client, hold);
+    if (relock_hold_is_held(hold) && relock_verdict_loss(verdict))
+        relock_holds_lose(client, hold, relock_verdict_loss(verdict), relock_clock_now_ms());
+    return relock_hold_is_held(hold) ? answer->result : RELOCK_LOST;
+}
+
+static void add(struct relock_acquire *acquire, struct relock_hold *hold, uint64_t valid_until_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    hold->count++;
+    if (hold->observer_tells && !acquire->stop)
+        become_own(acquire->client, hold);
+    relock_holds_prolong(acquire->client, hold, valid_until_ms);
+    acquire->valid_until_ms = valid_until_ms;
+    acquire->hold = relock_holds_ref(hold);
+}
+
+/* If it is not known here, the operation may have named it. */
+static void name_failed(struct relock_acquire *acquire, const struct relock_hold *hold)
+{
+    if (hold->lost_on)
+        acquire->failed_name = hold->lost_on->given;
+}
+
+int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,
+                            struct relock_answer *answer)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+
+    *answer = (struct relock_answer){.sent_ms = now_ms, .why = acquire->why};
+    relock_holds_check_time(acquire->client, hold, now_ms);
+    if (hold->state == RELOCK_HOLD_LOST) {
+        name_failed(acquire, hold);
+        return RELOCK_LOST;
+    }
+    if (acquire->how->flags & RELOCK_NON_REENTRANT)
+        return RELOCK_E_DEADLOCK;
+    begin(hold, acquire->lease_ms);
+    return RELOCK_OK;
+}
+
+int relock_levels_add_end(struct relock_acquire *acquire, struct relock_hold *hold,
+                          const struct relock_answer *answer)
+{
+    int r;
+
+    if (answer->verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0)
+        relock_holds_keep(acquire->client, hold, RELOCK_HOLD_RENEWED);
+    r = conclude(acquire->client, hold, answer);
+    if (r == RELOCK_OK)
+        add(acquire, hold, answer->valid_until_ms);
+    else if (r == RELOCK_LOST)
+        name_failed(acquire, hold);
+    relock_holds_unref(acquire->client, hold);
+    return r;
+}
+
+int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
+{
+    struct relock_answer answer;
+    int r = relock_levels_add_begin(acquire, hold, &answer);
+
+    if (r < 0)
+        return r;
+    hold->resource->kind->operations->nest(acquire, hold, &answer);
+    return relock_levels_add_end(acquire, hold, &answer);
+}
+
+void relock_levels_remove_begin(struct relock_hold *hold)
+{
+    begin(hold, 0);
+}
+
+int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
+                             const struct relock_answer *answer)
+{
+    int r = conclude(lock->client, hold, answer);
+
+    if (r < 0 && r != RELOCK_LOST && !answer->is_reported)
+        relock_lock_log_under(lock, hold->owner,
+                              "one level released here; the owner's next command will update Redis",
+                              r, answer->why);
+    relock_holds_unref(lock->client, hold);
+    return r;
+}
+
+int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
+{
+    char why[RELOCK_WHY_MAX] = "";
+    struct relock_answer answer = {.why = why};
+
+    relock_levels_remove_begin(hold);
+    hold->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
+    return relock_levels_remove_end(lock, hold, &answer);
+}
+
+int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uint64_t lease_ms,
+                         uint64_t deadline_ms)
+{
+    char why[RELOCK_WHY_MAX] = "";
+    struct relock_answer answer = {.sent_ms = relock_clock_now_ms(), .why = why};
+    int r;
+
+    begin(hold, lease_ms);
+    hold->resource->kind->operations->extend(lock->client, hold, lease_ms, deadline_ms, &answer);
+    r = conclude(lock->client, hold, &answer);
+    if (r == RELOCK_OK)
+        relock_holds_prolong(lock->client, hold, answer.valid_until_ms);
+    else if (r != RELOCK_LOST && !answer.is_reported)
+        relock_lock_log_under(lock, hold->owner, "not extended", r, why);
+    relock_holds_unref(lock->client, hold);
+    return r;
+}
+
+void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
+{
+    struct relock_hold *hold = relock_resource_find(lock->resource, owner);
+
+    if (!hold || hold->keeping != RELOCK_HOLD_KEPT)
+        return;
+    relock_holds_keep(lock->client, hold, RELOCK_HOLD_FIXED);
+    if (hold->busy)
+        return; /* the end of that command passes it on */
+    relock_owner_command_begin(hold, 0);
+    relock_owner_command_end(lock->client, hold);
+    relock_holds_unref(lock->client, hold);
+}

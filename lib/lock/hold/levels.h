@@ -1,0 +1,48 @@
+/*
+ * Levels - the commands of a hold that goes on: a level more, a level less, another lease
+ *
+ * While such a command runs the hold is busy, and other commands of the same owner wait.
+ *
+ * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
+ */
+#ifndef RELOCK_LEVELS_H
+#define RELOCK_LEVELS_H
+
+#include "lock/hold/acquire.h"
+
+/*
+ * Adds one level for the owner of this hold.
+ *
+ * Returns RELOCK_OK with `acquire->hold`, or the result of the call.
+ */
+int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The same in two steps, before and after the operation `nest`. A failure of the first is the
+ * result of the call; it sets what the core puts into the answer. */
+int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,
+                            struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
+int relock_levels_add_end(struct relock_acquire *acquire, struct relock_hold *hold,
+                          const struct relock_answer *answer)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* Sends Redis the new count after a release that leaves levels. Returns as relock_release. */
+int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* The same in two steps, before and after the operation `release`. */
+void relock_levels_remove_begin(struct relock_hold *hold);
+int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
+                             const struct relock_answer *answer)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* Returns as relock_extend. */
+int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uint64_t lease_ms,
+                         uint64_t deadline_ms) RELOCK_REQUIRES(lock->client->mutex);
+
+/* The call that collects other locks has ended: a fixed lease of the owner's hold, if there is one,
+ * is no longer renewed. */
+void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+#endif

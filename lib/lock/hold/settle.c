@@ -1,0 +1,161 @@
+#include "lock/hold/settle.h"
+
+#include "base/clock.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/reports.h"
+#include "lock/state/task.h"
+#include "lock/state/verdict.h"
+#include "lock/wake/echo.h"
+#include "lock/wake/request.h"
+#include "lock/wake/subscription.h"
+#include "redis/connect/conn_id.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pipeline.h"
+#include "redis/lane/orphan.h"
+
+static void finish(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (--client->guarded.n_settling == 0)
+        relock_cond_broadcast(&client->changed);
+    relock_holds_end(client, hold);
+}
+
+/* Without a connection, the hold is retried when there is one again; else after a pause. */
+static void try_again(struct relock_hold *hold, int result, uint64_t now_ms)
+{
+    hold->renew_at_ms = result == RELOCK_E_CONN
+                            ? RELOCK_NEVER
+                            : relock_clock_after(now_ms, relock_hold_retry_ms(hold->lease_ms));
+}
+
+/* Waiters outside of the line recall nothing: they wait for this release. */
+static void let_listeners_go_first(struct relock_hold *hold, const struct redisReply *reply,
+                                   uint64_t now_ms)
+{
+    uint64_t place = 0;
+    int64_t n_receivers = 0;
+
+    (void)relock_verdict_release(reply, &n_receivers, &place);
+    if (n_receivers <= relock_subscription_is_active(hold->resource))
+        return;
+    relock_resource_rest(hold->resource, now_ms);
+    relock_resource_yield(hold->resource, 0, now_ms);
+}
+
+static void on_released(void *arg, int result, const struct redisReply *reply)
+{
+    struct relock_hold *hold = arg;
+    struct relock_client *client = hold->resource->client;
+    uint64_t now_ms = relock_clock_now_ms();
+    bool is_over;
+
+    relock_mutex_lock(&client->mutex);
+    if (result == RELOCK_OK) {
+        relock_reports_own_change(client, hold->resource);
+        relock_echo_release(client, hold->resource);
+    }
+    if (result == RELOCK_OK && hold->cache_until_ms > 0)
+        let_listeners_go_first(hold, reply, now_ms);
+    is_over = result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms);
+    if (is_over && hold->state == RELOCK_HOLD_SETTLING)
+        finish(client, hold);
+    else if (is_over)
+        hold->is_left = false;
+    else
+        try_again(hold, result, now_ms);
+    relock_holds_end_command(client, hold, now_ms);
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static int release(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_pipeline *pipeline;
+    struct relock_request request;
+    int r;
+
+    relock_request_unlock(&request, hold, 0, false);
+    request.call.fence = &hold->fence;
+    pipeline = relock_node_io_pipeline(client->topology, request.call.key);
+    r = relock_pipeline_call(pipeline, &request.call, on_released, relock_holds_ref(hold));
+    if (r < 0)
+        relock_holds_unref(client, hold);
+    return r;
+}
+
+/* ---- commands left unanswered -------------------------------------------------------------- */
+
+/* Whether a calling thread may be using the fence, without the mutex. */
+static bool is_fence_in_use(const struct relock_hold *hold)
+{
+    return hold->busy || hold->state == RELOCK_HOLD_ASKED || hold->state == RELOCK_HOLD_LEAVING;
+}
+
+static void drop_fence(struct relock_hold *hold, const struct relock_conn_id *conn_id)
+{
+    if (!is_fence_in_use(hold) && hold->fence == conn_id)
+        hold->fence = relock_conn_id_unref(hold->fence);
+}
+
+void relock_settle_leave(struct relock_hold *hold, struct relock_conn_id *conn_id)
+{
+    hold->n_unanswered++;
+    if (conn_id && !hold->fence)
+        hold->fence = relock_conn_id_ref(conn_id);
+}
+
+void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
+                         const struct relock_conn_id *conn_id, bool answered)
+{
+    hold->n_unanswered--;
+    if (answered)
+        drop_fence(hold, conn_id);
+    relock_holds_arm(client, hold, relock_clock_now_ms());
+    relock_task_pass(hold);
+}
+
+static void on_ended(void *arg, const struct relock_conn_id *conn_id, bool answered)
+{
+    struct relock_hold *hold = arg;
+    struct relock_client *client = hold->resource->client;
+
+    relock_mutex_lock(&client->mutex);
+    relock_settle_ended(client, hold, conn_id, answered);
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+}
+
+void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_call *call)
+{
+    struct relock_orphan *orphan = call->orphan;
+    bool answered;
+
+    call->orphan = NULL;
+    (void)relock_holds_ref(hold);
+    hold->n_unanswered++;
+    if (relock_orphan_adopt(orphan, on_ended, hold, &answered))
+        return;
+    hold->n_unanswered--;
+    if (answered)
+        hold->fence = relock_conn_id_unref(hold->fence);
+    relock_holds_unref(client, hold);
+}
+
+/* ---- releasing ----------------------------------------------------------------------------- */
+
+void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    int r;
+
+    if (relock_hold_is_in_use(hold))
+        return; /* its timer is set when that use ends */
+    r = release(client, hold);
+    if (r == RELOCK_OK)
+        relock_holds_send(hold, now_ms);
+    else
+        try_again(hold, r, now_ms);
+    relock_holds_arm(client, hold, now_ms);
+}

@@ -1,0 +1,39 @@
+/*
+ * Watchdog - renews and checks holds, and notices when one is lost
+ *
+ * A hold is renewed three tenths of its lease after its last renewal was sent. Renewals are
+ * pipelined, one key each. If one fails, its hold is suspect and the renewal is repeated, until the
+ * hold is no longer certain and so lost. The same timer drives holds that settle.
+ *
+ * If the client has `min_replicas`, a renewal makes a hold certain for longer only after replicas
+ * have acknowledged it: confirm.h.
+ *
+ * A check only asks Redis whether the hold is there, and has it report the next change of the lock
+ * (arming.h). It finds a hold that is gone exactly as a renewal does. But it makes no hold certain
+ * for longer, so it can be sent for a fixed lease, too. A failure says nothing about the hold: the
+ * next renewal tells.
+ *
+ * Only a hold has this timer, so a lock that is not held cannot be renewed.
+ *
+ * Threads: the I/O thread.
+ */
+#ifndef RELOCK_WATCHDOG_H
+#define RELOCK_WATCHDOG_H
+
+#include "lock/state/client.h"
+
+/* The timer of a hold has run out: renews, checks, loses or settles it. Mutex locked. */
+void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms);
+
+/* Renews a lock that is one key. */
+void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The connection is up: everything that waited for it is due now. */
+void relock_watchdog_up(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* How long a reply may take before the connection is replaced, so that a renewal can be repeated in
+ * time. */
+uint64_t relock_watchdog_answer_ms(const struct relock_options *options);
+
+#endif

@@ -1,0 +1,122 @@
+#include "lock/state/client.h"
+
+#include "base/callback.h"
+#include "base/clock.h"
+#include "base/fork.h"
+#include "redis/server/loop.h"
+
+#include <stdlib.h>
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+struct relock_client *relock_client_alloc(void)
+{
+    struct relock_client *client = calloc(1, sizeof(*client));
+
+    if (!client)
+        return NULL;
+    client->generation = relock_fork_generation();
+    atomic_init(&client->n_pins, 0);
+    atomic_init(&client->has_fired, false);
+    atomic_init(&client->hook, NULL);
+    relock_mutex_init(&client->mutex);
+    relock_cond_init(&client->changed);
+    relock_cond_init(&client->has_to_tell);
+    client->guarded.refs = 1;
+    client->guarded.state = RELOCK_CLIENT_OPEN;
+    client->guarded.turn_at_ms = RELOCK_NEVER;
+    return client;
+}
+
+void relock_client_unref(struct relock_client *client)
+{
+    struct relock_client_hook *hook;
+    bool is_last;
+
+    if (client->generation != relock_fork_generation())
+        return;
+    relock_mutex_lock(&client->mutex);
+    is_last = --client->guarded.refs == 0;
+    relock_mutex_unlock(&client->mutex);
+    if (!is_last)
+        return;
+    hook = atomic_load(&client->hook);
+    if (hook)
+        hook->ops->free(hook);
+    relock_cond_deinit(&client->has_to_tell);
+    relock_cond_deinit(&client->changed);
+    relock_mutex_deinit(&client->mutex);
+    free((char *)client->options.name_prefix);
+    free(client);
+}
+
+void relock_client_reap(struct relock_client *client)
+{
+    const struct relock_client_hook *hook = atomic_load(&client->hook);
+
+    if (hook)
+        hook->ops->reap();
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static bool refuse(struct relock_guard *guard, int result)
+{
+    guard->result = result;
+    return false;
+}
+
+bool relock_client_enter(struct relock_client *client, bool blocks, struct relock_guard *guard)
+{
+    if (client->generation != relock_fork_generation())
+        return refuse(guard, RELOCK_E_FORKED); /* the mutex may be locked for ever */
+    if (blocks && relock_callback_is_inside())
+        return refuse(guard, RELOCK_E_DEADLOCK);
+
+    guard->result = RELOCK_OK;
+    relock_thread_enter(&guard->thread);
+    relock_mutex_lock(&client->mutex);
+    if (client->guarded.state != RELOCK_CLIENT_FREED) {
+        client->guarded.n_calls++;
+        return true;
+    }
+    relock_mutex_unlock(&client->mutex);
+    relock_thread_leave(&guard->thread);
+    return refuse(guard, RELOCK_E_CLOSED);
+}
+
+void relock_client_end_call(struct relock_client *client)
+{
+    if (--client->guarded.n_calls == 0 && client->guarded.state == RELOCK_CLIENT_FREED)
+        relock_cond_broadcast(&client->changed);
+}
+
+void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
+{
+    relock_client_end_call(client);
+    relock_mutex_unlock(&client->mutex);
+    relock_thread_leave(&guard->thread);
+}
+
+/* ---- the I/O thread ------------------------------------------------------------------------ */
+
+void relock_client_wake(struct relock_client *client)
+{
+    if (client->guarded.turn_at_ms == 0)
+        return;
+    client->guarded.turn_at_ms = 0;
+    relock_loop_wake(client->loop);
+}
+
+static void fire_alarm(struct relock_timer *timer, uint64_t now_ms)
+{
+    (void)timer;
+    (void)now_ms;
+}
+
+void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
+{
+    client->guarded.alarm.fire = fire_alarm;
+    relock_timer_set(&client->guarded.timers, &client->guarded.alarm, due_ms);
+    relock_client_wake(client);
+}

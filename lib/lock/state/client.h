@@ -1,0 +1,251 @@
+/*
+ * Client - one Redis deployment, one identity, and all that this process holds there
+ *
+ * One mutex guards the state of the locks: resources, holds, queues, timers. A thread holds it for
+ * a few dozen instructions at a time, never during a command, a callback or a log line. Meanwhile
+ * it locks no other mutex but that of the process.
+ *
+ * A public call enters the client, which locks the mutex, unlocks it while it waits, and leaves.
+ * The struct lives until relock_client_free was called and no handle refers to it.
+ *
+ * Threads: as each field says.
+ */
+#ifndef RELOCK_CLIENT_H
+#define RELOCK_CLIENT_H
+
+#include "base/ident.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "base/timer.h"
+#include "lock/state/hold.h"
+#include "lock/state/meter.h"
+#include "lock/state/recorded.h"
+#include "lock/state/tokens.h"
+#include "redis/server/server.h"
+
+#include <relock.h>
+
+#include <stdatomic.h>
+
+struct relock_async_command;
+struct relock_client_hook;
+struct relock_events;
+struct relock_listener;
+struct relock_loop;
+struct relock_outbox_entry;
+struct relock_resource;
+struct relock_switches;
+struct relock_task;
+struct relock_topology;
+struct relock_waiter;
+
+/*
+ * The life of a client. It never goes back.
+ *
+ *     state      begins with              calls    new acquires    holds
+ *     OPEN       relock_client_new        enter    begin           live on
+ *     SHUT_DOWN  relock_client_shutdown   enter    see drain.h     live on
+ *     FREED      relock_client_free       refused                  are released
+ */
+enum relock_client_state {
+    RELOCK_CLIENT_OPEN,
+    RELOCK_CLIENT_SHUT_DOWN,
+    RELOCK_CLIENT_FREED,
+};
+
+/* inbox.c has the transitions. */
+enum relock_inbox_state {
+    RELOCK_INBOX_UNUSED,
+    RELOCK_INBOX_WANTED,  /* the I/O thread is to subscribe */
+    RELOCK_INBOX_PENDING, /* not acknowledged, or not since the connection was lost */
+    RELOCK_INBOX_OPEN,    /* acknowledged: no message is missed */
+    RELOCK_INBOX_REFUSED, /* the user may not subscribe to it */
+};
+
+/* So many lists share the waits that sleep, by owner. */
+#define RELOCK_ASLEEP_PARTS 256
+
+/* Commands for the I/O thread to send; outbox.c changes it. */
+struct relock_outbox {
+    struct relock_outbox_entry *posted;     /* to be sent */
+    struct relock_outbox_entry *unanswered; /* sent, the oldest first */
+};
+
+/*
+ * The work of the layer above at the points of a client's life. Each is called with the mutex of
+ * the client locked, unless it says otherwise.
+ */
+struct relock_client_hook_ops {
+    /* Ends the waits of this layer that the client no longer admits: drain.h. */
+    void (*end_waits)(struct relock_client *client);
+
+    /* The client is being freed, and no call is inside it: releases all that this layer holds.
+     * Unlocks the mutex meanwhile. */
+    void (*let_go)(struct relock_client *client);
+
+    /* Whether Redis has answered all that this layer sent. */
+    bool (*is_drained)(const struct relock_client *client);
+
+    /* A turn of the I/O thread: sends the commands that other threads have posted. Returns whether
+     * there is more to do at once. Unlocks the mutex meanwhile. */
+    bool (*turn)(struct relock_client *client);
+
+    /* The I/O thread has ended: drops commands not sent or not answered. Unlocks the mutex
+     * meanwhile. */
+    void (*close)(struct relock_client *client);
+
+    /* Frees objects that could not be freed under a mutex. Under no mutex. */
+    void (*reap)(void);
+
+    /* With the struct of the client. Under no mutex. */
+    void (*free)(struct relock_client_hook *hook);
+};
+
+/* The layer above embeds it in its own state of a client. */
+struct relock_client_hook {
+    const struct relock_client_hook_ops *ops;
+};
+
+struct relock_client {
+    /* constant from relock_client_new to relock_client_free */
+    char id[RELOCK_UUID_LEN + 1];
+    struct relock_tokens tokens;
+    struct relock_options options; /* with the defaults in; no strings but the prefix */
+    size_t prefix_len;             /* of `options.name_prefix`, a copy; 0: there is none */
+    struct relock_log log;
+    struct relock_server server;
+    unsigned generation; /* which copy of the process made it, see base/fork.h */
+    struct relock_topology *topology;
+    struct relock_loop *loop;
+    struct relock_switches *switches; /* used by the I/O thread */
+
+    /* Called when the timer of a hold is due. */
+    void (*fire_hold)(struct relock_timer *timer, uint64_t now_ms);
+
+    /* guarded by the process mutex: lib/thread_exit.c */
+    struct relock_client *next, *prev;
+    uint64_t nth; /* in the order of their making; constant */
+    atomic_uint n_pins;
+
+    struct relock_task *fired; /* tasks, by cancels; guarded by the process mutex */
+    atomic_bool has_fired;     /* `fired` may have some */
+
+    /* Of the layer above; NULL until it is attached, under the mutex, and constant from then on. */
+    _Atomic(struct relock_client_hook *) hook;
+
+    struct relock_mutex mutex;
+    /* Broadcast after changes that threads wait for: calls, callbacks, work on a hold and settling
+     * end. */
+    struct relock_cond changed;
+    struct relock_cond has_to_tell; /* the thread that calls on_lost waits for work */
+
+    struct {
+        unsigned refs;    /* of the program, of handles and of the layer above */
+        unsigned n_calls; /* entered and not left */
+        enum relock_client_state state;
+        uint64_t serial; /* of the next hold */
+
+        struct relock_resource *resources; /* by name */
+        struct relock_hold *holds;         /* all, including those not yet granted */
+        struct relock_hold *losses;        /* for the I/O thread to handle */
+        struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
+        struct relock_hold *to_tell;       /* for the thread that calls on_lost */
+        unsigned n_settling;
+        enum relock_inbox_state inbox;   /* changed by inbox.c alone */
+        struct relock_timer inbox_retry; /* subscribes again after a lack of memory */
+        bool has_no_line;                /* the user may not use lines, and that was logged */
+        struct relock_outbox leaving;    /* takes the client out of lines; also echo.h */
+        struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
+        struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
+        struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */
+        struct relock_task *tasks;           /* for the I/O thread to run */
+        struct relock_outbox commands;       /* of asynchronous calls */
+        struct relock_async_command *paused; /* put off, sorted by their holds */
+        struct relock_events *events;        /* the queues that are open */
+        struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */
+
+        struct relock_timers timers;
+        struct relock_waiter *waiting; /* acquires that wait for this server */
+        unsigned n_armed;              /* holds whose changes Redis reports: arming.h */
+        unsigned n_threadless;         /* acquires that wait without a thread */
+        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
+        uint64_t n_searches;                               /* for deadlocks */
+        struct relock_waits waits;                         /* long waits, which are recorded */
+        struct relock_outbox recording;                    /* commands that record these */
+        struct relock_timer silence; /* pings, and ends waits when Redis is silent */
+        uint64_t silence_fired_ms;   /* when it last fired; the sockets have been read since */
+        struct relock_timer alarm;   /* due when the timer was that last woke the I/O thread */
+        uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
+                                and will see changes made now */
+        pthread_t teller;    /* the thread that calls on_lost */
+        bool has_teller;     /* the thread runs and is not to end yet */
+
+        struct relock_stats stats; /* relock_client_stats adds what other modules count */
+        struct relock_meter meter;
+    } guarded; /* by mutex */
+};
+
+/* A public call inside a client: the state that it restores when it leaves. */
+struct relock_guard {
+    int result; /* of relock_client_enter: why the call may not begin, or RELOCK_OK */
+    struct relock_thread_state thread;
+};
+
+/*
+ * Begins a public call: returns true, with the mutex locked, or false if the call may not begin.
+ * `guard->result` then says why: RELOCK_E_FORKED, RELOCK_E_CLOSED, or RELOCK_E_DEADLOCK when a
+ * call that `blocks` is made from a callback.
+ */
+bool relock_client_enter(struct relock_client *client, bool blocks, struct relock_guard *guard)
+    RELOCK_TRY_ACQUIRES(client->mutex);
+
+/* Ends the call and unlocks the mutex. */
+void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
+    RELOCK_RELEASES(client->mutex);
+
+/* A call in progress has ended, which relock_client_free may wait for. */
+void relock_client_end_call(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* A client with nothing in it and one reference; NULL when out of memory. */
+struct relock_client *relock_client_alloc(void);
+
+/* Drops a reference to the struct; the last one frees it. Does nothing in a forked child, whose
+ * copy of the mutex may be locked for ever. Under no mutex. */
+void relock_client_unref(struct relock_client *client);
+
+/* Whether every owner may acquire. After a shutdown, some still may: drain.h. */
+static inline bool relock_client_is_open(const struct relock_client *client)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return client->guarded.state == RELOCK_CLIENT_OPEN;
+}
+
+/* Makes the I/O thread take its turn now. */
+void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* The same for a timer that is due at `due_ms`. The I/O thread then takes a turn at that time even
+ * if the timer is unset before. So the next hold of a thread that acquires and releases a lock all
+ * the time, whose timer is due later, does not wake it again. */
+void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Sets a timer of this client; wakes the I/O thread if it would sleep for too long. */
+static inline void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
+                                           uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
+{
+    relock_timer_set(&client->guarded.timers, timer, due_ms);
+    if (due_ms < client->guarded.turn_at_ms)
+        relock_client_wake_for(client, due_ms);
+}
+
+static inline void relock_client_unset_timer(struct relock_client *client,
+                                             struct relock_timer *timer)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_timer_unset(&client->guarded.timers, timer);
+}
+
+/* Lets the layer above free objects that it could not free under a mutex. Under no mutex. */
+void relock_client_reap(struct relock_client *client);
+
+#endif

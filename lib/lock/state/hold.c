@@ -1,0 +1,115 @@
+#include "lock/state/hold.h"
+
+#include "base/clock.h"
+
+/* A clock may run faster here than there, and Redis counts in whole milliseconds. */
+#define DRIFT_PART 100
+#define DRIFT_MS 2
+
+/*
+ * A little before a third is over. So a hold that is renewed stays certain for two thirds of its
+ * lease, in spite of the drift, a round trip and a timer that fires late.
+ */
+#define RENEWAL_TENTHS 3
+
+#define RETRY_PART 20
+#define RETRY_MIN_MS 10
+#define RETRY_MAX_MS 500
+
+uint64_t relock_hold_valid_until(uint64_t sent_ms, uint64_t lease_ms)
+{
+    uint64_t drift_ms = (lease_ms / DRIFT_PART) + DRIFT_MS;
+
+    return lease_ms > drift_ms ? relock_clock_after(sent_ms, lease_ms - drift_ms) : sent_ms;
+}
+
+uint64_t relock_hold_renewal_ms(uint64_t lease_ms)
+{
+    return lease_ms * RENEWAL_TENTHS / 10;
+}
+
+uint64_t relock_hold_retry_ms(uint64_t lease_ms)
+{
+    uint64_t ms = lease_ms / RETRY_PART;
+
+    if (ms < RETRY_MIN_MS)
+        return RETRY_MIN_MS;
+    return ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS;
+}
+
+bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms)
+{
+    return hold->keeping != RELOCK_HOLD_FIXED && now_ms < hold->cap_ms;
+}
+
+bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms)
+{
+    return relock_hold_is_held(hold) && now_ms < hold->valid_until_ms;
+}
+
+/*
+ * While a renewal is in flight, the next one is already due at `renew_at_ms`. So its answer mostly
+ * leaves the timer as it is. If there is no answer by then, only the end of the time is due.
+ */
+static uint64_t held_due_ms(const struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t due_ms = hold->arming.due_ms;
+
+    if (relock_hold_is_renewed(hold, now_ms) && hold->renew_at_ms < due_ms)
+        due_ms = hold->renew_at_ms;
+    if ((hold->command != RELOCK_HOLD_NOTHING_SENT && due_ms <= now_ms) ||
+        due_ms > hold->valid_until_ms)
+        return hold->valid_until_ms;
+    return due_ms;
+}
+
+bool relock_hold_is_in_use(const struct relock_hold *hold)
+{
+    return hold->command != RELOCK_HOLD_NOTHING_SENT || hold->busy || hold->n_unanswered > 0;
+}
+
+static uint64_t cached_due_ms(const struct relock_hold *hold, uint64_t now_ms)
+{
+    return relock_clock_sooner(held_due_ms(hold, now_ms), hold->cache_until_ms);
+}
+
+uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
+{
+    switch (hold->state) {
+    case RELOCK_HOLD_HELD:
+    case RELOCK_HOLD_SUSPECT:
+        return held_due_ms(hold, now_ms);
+    case RELOCK_HOLD_CACHED:
+        return cached_due_ms(hold, now_ms);
+    case RELOCK_HOLD_SETTLING:
+        return relock_hold_is_in_use(hold) ? RELOCK_NEVER : hold->renew_at_ms;
+    case RELOCK_HOLD_LOST:
+        return !hold->is_left || relock_hold_is_in_use(hold) ? RELOCK_NEVER : hold->renew_at_ms;
+    case RELOCK_HOLD_ASKED:
+    case RELOCK_HOLD_LEAVING:
+    case RELOCK_HOLD_ENDED:
+        break;
+    }
+    return RELOCK_NEVER;
+}
+
+int relock_hold_expiry_reason(const struct relock_hold *hold)
+{
+    if (hold->keeping == RELOCK_HOLD_RENEWED && hold->cap_ms <= hold->valid_until_ms)
+        return RELOCK_LOST_CAPPED;
+    return hold->granted_until_ms > hold->valid_until_ms ? RELOCK_LOST_REPLICAS
+                                                         : RELOCK_LOST_EXPIRED;
+}
+
+void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct relock_grant *grant)
+{
+    bool certain = relock_hold_is_certain(hold, now_ms);
+
+    *grant = (struct relock_grant){
+        .owner = hold->owner,
+        .fencing_token = hold->fencing_token,
+        .valid_ms = certain ? hold->valid_until_ms - now_ms : 0,
+        .hold_count = hold->count,
+        .acked_replicas = hold->acked_replicas,
+    };
+}

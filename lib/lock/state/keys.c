@@ -1,0 +1,118 @@
+#include "lock/state/keys.h"
+
+#include "base/decimal.h"
+#include "base/ident.h"
+
+#include <string.h>
+
+bool relock_keys_name(const char *name, size_t *len)
+{
+    *len = name ? strnlen(name, RELOCK_NAME_MAX + 1) : 0;
+    return *len > 0 && *len <= RELOCK_NAME_MAX;
+}
+
+bool relock_keys_join(char out[RELOCK_NAME_MAX + 1], const char *prefix, size_t prefix_len,
+                      const char *name, size_t *len)
+{
+    if (!relock_keys_name(name, len) || prefix_len + *len > RELOCK_NAME_MAX)
+        return false;
+    if (prefix_len > 0)
+        memcpy(out, prefix, prefix_len);
+    memcpy(out + prefix_len, name, *len + 1);
+    *len += prefix_len;
+    return true;
+}
+
+const char *relock_keys_invalid(const char *name)
+{
+    if (!name)
+        return "the name of a lock is NULL";
+    return *name ? "the name of a lock is longer than 4096 bytes, of which `name_prefix` is a part"
+                 : "the name of a lock is empty";
+}
+
+/* Without a tag, the name is the tag of the other keys: up to the first `}`. With a `{` that begins
+ * no tag, the other keys have no tag either, and differ from the name. */
+bool relock_keys_share_slot(const char *name, size_t len)
+{
+    const char *open = memchr(name, '{', len);
+    const char *close;
+
+    if (!open)
+        return !memchr(name, '}', len);
+    close = memchr(open, '}', (size_t)(name + len - open));
+    return close && close > open + 1;
+}
+
+static char *append(char *at, const char *text, size_t len)
+{
+    memcpy(at, text, len);
+    return at + len;
+}
+
+size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
+                         const char *suffix)
+{
+    char *at = append(out, id, RELOCK_UUID_LEN);
+
+    *at++ = ':';
+    at += relock_decimal(at, number);
+    at = append(at, suffix, strlen(suffix) + 1) - 1;
+    return (size_t)(at - out);
+}
+
+size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
+                           size_t len)
+{
+    bool has_tag = memchr(name, '{', len) != NULL;
+    char *at = append(out, prefix, strlen(prefix));
+
+    *at++ = ':';
+    if (!has_tag)
+        *at++ = '{';
+    at = append(at, name, len);
+    if (!has_tag)
+        *at++ = '}';
+    *at = '\0';
+    return (size_t)(at - out);
+}
+
+size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char *side)
+{
+    char *at = append(out, id, RELOCK_UUID_LEN);
+
+    if (side) {
+        *at++ = ':';
+        at = append(at, side, strlen(side));
+    }
+    *at = '\0';
+    return (size_t)(at - out);
+}
+
+size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id)
+{
+    return relock_keys_channel(out, "relock_client", id, RELOCK_UUID_LEN);
+}
+
+size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
+{
+    char *at = out;
+
+    if (!memchr(name, '{', len)) {
+        *at++ = '{';
+        at = append(at, name, len);
+        *at++ = '}';
+    } else if (name[0] == '{' && name[len - 1] == '}' && !memchr(name + 1, '{', len - 1)) {
+        at = append(at, name + 1, len - 2);
+    }
+    return (size_t)(at - out);
+}
+
+uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached)
+{
+    /* The last nine digits are the serial, from 1, so those before them are the owner's. */
+    uint64_t first = is_cached ? RELOCK_SERIALS_CACHED : 1;
+
+    return ((owner % RELOCK_OWNERS) * RELOCK_SERIALS) + first +
+           (serial % (RELOCK_SERIALS_CACHED - 1));
+}

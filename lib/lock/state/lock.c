@@ -1,0 +1,202 @@
+#include "lock/state/lock.h"
+
+#include "base/clock.h"
+#include "lock/state/keys.h"
+#include "lock/state/resources.h"
+
+#include <stdlib.h>
+
+struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
+                                    const struct relock_resource *named)
+{
+    struct relock_lock *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    *new = (struct relock_lock){.client = client, .resource = resource, .named = named};
+    resource->n_handles++;
+    client->guarded.refs++;
+    return new;
+}
+
+/* A caller wants the name for another kind. Without a handle nobody uses its kept hold, so that
+ * ends now: the watchdog releases it, and a later call gets the name. */
+static void make_way(struct relock_client *client, const char *name, size_t len)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *found = relock_resources_find_key(client, name, len);
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (!found || !found->cached || found->n_handles > 0)
+        return;
+    found->cached->cache_until_ms = now_ms;
+    relock_client_set_timer(client, &found->cached->timer, now_ms);
+}
+
+static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
+                size_t len, struct relock_lock **lock, const char **why)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *resource;
+    struct relock_lock *new;
+
+    if (client->server.url.cluster && kind->channel && !relock_keys_share_slot(name, len)) {
+        *why = "in a cluster, its key and its channel would belong to different slots: a { in the "
+               "name needs a } behind it and text between them, and a } needs a { before it";
+        return RELOCK_E_INVALID;
+    }
+    resource = relock_resources_get(client, kind, name, len, why);
+    if (*why)
+        make_way(client, name, len);
+    if (!resource)
+        return *why ? RELOCK_E_INVALID : RELOCK_E_NOMEM;
+    new = relock_lock_for(client, resource, resource);
+    if (!new) {
+        relock_resources_unref(client, resource);
+        return RELOCK_E_NOMEM;
+    }
+    *lock = new;
+    return RELOCK_OK;
+}
+
+/* The log ends with the client, which handles may outlive. */
+static int refuse(struct relock_client *client, const struct relock_resource *named,
+                  const char *what)
+{
+    struct relock_cause cause = {what, RELOCK_E_INVALID};
+    struct relock_subject subject = {named ? named->given : NULL, 0, RELOCK_E_INVALID};
+    struct relock_guard guard;
+    char name[RELOCK_LOG_NAME_MAX];
+
+    if (!relock_client_enter(client, false, &guard))
+        return RELOCK_E_INVALID;
+    relock_mutex_unlock(&client->mutex);
+    relock_log_about(&client->log, cause, &subject, "%s: invalid argument: %s",
+                     named ? relock_log_name(named->name, name) : client->server.label, what);
+    relock_mutex_lock(&client->mutex);
+    relock_client_leave(client, &guard);
+    return RELOCK_E_INVALID;
+}
+
+int relock_client_refuse(struct relock_client *client, const char *what)
+{
+    return client ? refuse(client, NULL, what) : RELOCK_E_INVALID;
+}
+
+int relock_lock_refuse(const struct relock_lock *lock, const char *what)
+{
+    return lock ? refuse(lock->client, lock->named, what) : RELOCK_E_INVALID;
+}
+
+static void log_refusal(const struct relock_client *client, const char *name, const char *why)
+{
+    char text[RELOCK_LOG_NAME_MAX];
+
+    relock_log_write(&client->log, RELOCK_LOG_ERROR, "%s: no handle was made: %s",
+                     relock_log_name(name, text), why);
+}
+
+int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
+                     struct relock_lock **lock)
+{
+    char key[RELOCK_NAME_MAX + 1];
+    const char *why = NULL;
+    struct relock_guard guard;
+    size_t len;
+    int r;
+
+    if (!client || !lock)
+        return relock_client_refuse(client, "no handle was made: `lock` is NULL");
+    if (!relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
+        return relock_client_refuse(client, relock_keys_invalid(name));
+    if (!relock_client_enter(client, false, &guard))
+        return guard.result;
+    r = make(client, kind, key, len, lock, &why);
+    if (why) {
+        relock_mutex_unlock(&client->mutex);
+        log_refusal(client, key, why);
+        relock_mutex_lock(&client->mutex);
+    }
+    relock_client_leave(client, &guard);
+    return r;
+}
+
+/* Warns if this is the last handle of a lock that is held. Unlocks the mutex meanwhile. */
+static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->client->mutex)
+{
+    if (lock->resource->n_handles > 1 || !lock->resource->holds)
+        return;
+    relock_lock_log_under(lock, 0,
+                          "its last handle was freed while this process holds it; release it "
+                          "through a new handle",
+                          0, "");
+}
+
+/* All but the reference to the client. */
+static void drop(struct relock_lock *lock)
+{
+    struct relock_guard guard;
+
+    if (relock_client_enter(lock->client, false, &guard)) {
+        warn_if_held(lock);
+        relock_client_leave(lock->client, &guard);
+    }
+    if (guard.result != RELOCK_E_FORKED) {
+        relock_mutex_lock(&lock->client->mutex);
+        lock->resource->n_handles--;
+        relock_resources_unref(lock->client, lock->resource);
+        relock_mutex_unlock(&lock->client->mutex);
+    }
+    free(lock);
+}
+
+void relock_lock_drop(struct relock_lock *lock)
+{
+    struct relock_client *client = lock->client;
+
+    drop(lock);
+    relock_client_unref(client);
+}
+
+struct relock_lock *relock_lock_free(struct relock_lock *lock)
+{
+    struct relock_client *client;
+
+    if (!lock)
+        return NULL;
+    client = lock->client;
+    drop(lock);
+    relock_client_reap(client);
+    relock_client_unref(client);
+    return NULL;
+}
+
+const char *relock_lock_name(const struct relock_lock *lock)
+{
+    return lock ? lock->named->given : "";
+}
+
+void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
+                     const char *why)
+{
+    struct relock_cause cause = {what, result};
+    struct relock_subject subject = {lock->named->given, owner, result};
+    char name[RELOCK_LOG_NAME_MAX];
+    const struct relock_log *log = &lock->client->log;
+
+    (void)relock_log_name(lock->named->name, name);
+    if (owner == 0)
+        relock_log_about(log, cause, &subject, "%s: %s", name, what);
+    else
+        relock_log_about(log, cause, &subject, "%s: owner %llu: %s: %s%s%s", name,
+                         (unsigned long long)owner, what, relock_strerror(result), *why ? ": " : "",
+                         why);
+}
+
+void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,
+                           int result, const char *why)
+{
+    relock_mutex_unlock(&lock->client->mutex);
+    relock_lock_log(lock, owner, what, result, why);
+    relock_mutex_lock(&lock->client->mutex);
+}

@@ -1,0 +1,47 @@
+/*
+ * Lock - a handle of the program: the name of a lock on a client
+ *
+ * Threads: as the public header says.
+ */
+#ifndef RELOCK_LOCK_H
+#define RELOCK_LOCK_H
+
+#include "lock/state/client.h"
+#include "lock/state/resource.h"
+
+struct relock_lock {
+    struct relock_client *client;        /* a reference; constant */
+    struct relock_resource *resource;    /* a reference; constant */
+    const struct relock_resource *named; /* has its name, and lives as long; constant */
+};
+
+/* As relock_lock_new, for any kind. */
+int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
+                     struct relock_lock **lock);
+
+/* Makes a handle for a resource, and passes it the caller's reference. It has the name of `named`.
+ * NULL when out of memory. */
+struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
+                                    const struct relock_resource *named)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Frees a handle. As relock_lock_free, but without relock_client_reap, from which it is called. */
+void relock_lock_drop(struct relock_lock *lock);
+
+/*
+ * Logs that a public call refuses an argument, and returns RELOCK_E_INVALID. `what` is a constant
+ * string: the call, the argument, and what it must be. `client` and `lock` may be NULL: then there
+ * is no log. Under no mutex; also in a forked child, and after the client was freed.
+ */
+int relock_client_refuse(struct relock_client *client, const char *what);
+int relock_lock_refuse(const struct relock_lock *lock, const char *what);
+
+/* Logs that a public call failed; `what` names the event. Under no mutex. */
+void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
+                     const char *why);
+
+/* The same with the mutex of the client locked, which is unlocked meanwhile. */
+void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,
+                           int result, const char *why) RELOCK_REQUIRES(lock->client->mutex);
+
+#endif

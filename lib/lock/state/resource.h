@@ -1,0 +1,360 @@
+/*
+ * Resource - the state in this process of one lock: its local holder, its waiters, when to ask
+ * Redis
+ *
+ * Waiters queue in the order in which they came. The head of the queue asks Redis, and only if a
+ * retry is pending. Two sorts of call also ask once as soon as they come: readers, which may hold
+ * the lock together, and calls that do not wait. A pending retry belongs to the resource, so it is
+ * not lost with a waiter that gives up. It stays pending while a local owner holds the lock, and
+ * the first head that may ask uses it.
+ *
+ * A lock has one resource or several. One is its primary, found by name. Each of the others, its
+ * secondaries, has a queue of its own: the read side of a read/write lock, and each waiter for a
+ * fair lock, because its place is in Redis.
+ *
+ * A resource lives as long as something refers to it: handles, holds, its subscription, its
+ * secondaries.
+ *
+ * Threads: guarded by the mutex of the client, unless a field says otherwise.
+ */
+#ifndef RELOCK_RESOURCE_H
+#define RELOCK_RESOURCE_H
+
+#include "base/clock.h"
+#include "base/gate.h"
+#include "base/hash.h"
+#include "base/timer.h"
+#include "lock/state/cancel.h"
+#include "lock/state/hold.h"
+#include "lock/state/kind.h"
+#include "lock/state/recorded.h"
+#include "redis/server/command.h"
+
+#include <stdatomic.h>
+
+struct relock_client;
+struct relock_events;
+struct relock_listener;
+struct relock_node;
+struct relock_subscriber;
+struct relock_task;
+
+/* Pauses of a waiter that polls, unless the program sets others. */
+#define RELOCK_POLL_MIN_MS 1
+#define RELOCK_POLL_MAX_MS 128
+
+/* How long other processes go first: enough for one of them to be woken and to ask. */
+#define RELOCK_YIELD_MS 2
+
+/* Frees the `data` of a resource. Mutex held. */
+typedef void relock_resource_free_fn(struct relock_client *client, void *data);
+
+enum relock_resource_role {
+    RELOCK_RESOURCE_NAMED,       /* a primary, in the client's table of names */
+    RELOCK_RESOURCE_UNLISTED,    /* a primary that a layer above has made and finds by its `data` */
+    RELOCK_RESOURCE_READERS,     /* a secondary: the read side of a read/write lock */
+    RELOCK_RESOURCE_FAIR_WAITER, /* a secondary: one waiter for a fair lock */
+};
+
+/* Why the head of the queue is to ask Redis. */
+enum relock_retry {
+    RELOCK_RETRY_NONE, /* it is not */
+    RELOCK_RETRY_PENDING,
+    RELOCK_RETRY_FOR_MESSAGE, /* pending, and a message is among the reasons */
+};
+
+/* How a wait was ended by another thread; resource.c has the transitions. */
+enum relock_waiter_end {
+    RELOCK_WAITER_WAITS,       /* it was not */
+    RELOCK_WAITER_GRANTED,     /* a hold was handed off to it: `hold` */
+    RELOCK_WAITER_STARTS_ANEW, /* its owner has acquired the lock, or a side of it, in another
+                                  thread */
+    RELOCK_WAITER_UNREACHED,   /* Redis was unreachable for longer than a wait tolerates */
+    RELOCK_WAITER_REFUSED,     /* it is the victim of a deadlock between processes */
+};
+
+/* A call that wants the lock for an owner without levels. On the stack of a blocking call, or part
+ * of an asynchronous one. */
+struct relock_waiter {
+    struct relock_waiter *next, *prev; /* in the queue */
+    struct relock_gate gate;           /* opened when there is something to look at */
+    struct relock_task *task;          /* constant: is due then, as no thread waits; or NULL */
+    struct relock_cancel_wait cancel_wait;
+    struct relock_resource
+        *queues_on; /* the lock's resource, or a fair waiter of its own; NULL: not in a queue */
+    uint64_t owner; /* constant */
+    bool explicit_owner;   /* constant: the caller named the owner, and other threads may as well */
+    bool renewed;          /* constant: it may be given a hold that the watchdog renews */
+    bool of_composite;     /* constant: for a multi lock */
+    bool waits_for_server; /* constant: its wait ends when the server of its client is silent */
+    bool tries;            /* constant: asks once and does not wait */
+    bool has_asked;        /* at least once */
+    bool is_asking;        /* its command is in flight: no hold is handed off to it */
+    uint64_t joined_ms;    /* constant */
+    uint64_t joined_at;    /* the same, counted as `moment` of the resource */
+    relock_lost_fn *on_lost; /* constant, like arg */
+    void *arg;
+    struct relock_cancel *cancel_on_lost; /* constant */
+    struct relock_events *events;         /* constant: for this on_lost; NULL: it has a thread */
+    struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
+    struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.h */
+    bool is_asleep;                                  /* is in that list */
+    struct relock_wait wait;                         /* see recorded.h */
+    enum relock_waiter_end end;
+    struct relock_hold *hold; /* when granted: a reference */
+};
+
+enum relock_subscription_state {
+    RELOCK_SUBSCRIPTION_OFF,
+    RELOCK_SUBSCRIPTION_TO_BEGIN, /* wanted, and the I/O thread is to subscribe */
+    RELOCK_SUBSCRIPTION_PENDING,  /* not acknowledged, or not since the connection was lost */
+    RELOCK_SUBSCRIPTION_ACTIVE,   /* acknowledged: no message is missed */
+    RELOCK_SUBSCRIPTION_TO_END,   /* unwanted, and the I/O thread is to unsubscribe */
+    RELOCK_SUBSCRIPTION_TO_RENEW, /* wanted again before that: to unsubscribe and subscribe */
+};
+
+/* The subscription to the channel of a resource. Changed by subscription.c alone. */
+struct relock_subscription {
+    enum relock_subscription_state state;
+    struct relock_timer
+        timer; /* ends it after a while without use; retries after a lack of memory */
+    struct relock_resource *next, *prev; /* of the client: those that the I/O thread is to change */
+    struct relock_subscriber *subscriber; /* the I/O thread's */
+};
+
+/* The standing of this client among those that wait for the lock; line.c has the transitions. */
+enum relock_line_state {
+    RELOCK_LINE_OUTSIDE,   /* no line is used: waiters listen to the channel of the lock */
+    RELOCK_LINE_LEFT,      /* not in the line */
+    RELOCK_LINE_BEHIND,    /* others are before it */
+    RELOCK_LINE_FIRST,     /* it will soon listen to the channel of the lock */
+    RELOCK_LINE_LISTENING, /* first, and it listens */
+};
+
+/* Changed by line.c alone. */
+struct relock_line {
+    enum relock_line_state state;
+    uint64_t place;            /* 1 for the first; 0: not in the line */
+    uint64_t n_heard;          /* messages in the inbox that it is first */
+    uint64_t n_seconds;        /* messages in the inbox that it is second */
+    struct relock_timer timer; /* FIRST: begins to listen. BEHIND: asks once */
+};
+
+/* The place as it was known when a command was sent whose reply tells the place in the line. */
+struct relock_line_view {
+    uint64_t n_heard, n_seconds;
+    bool is_listening; /* to the channel of the lock, and no message was missed since then */
+};
+
+/* Where the last search for a deadlock met it; of deadlock.c alone. */
+struct relock_search {
+    uint64_t number;
+    uint64_t owner;                      /* waits for this resource */
+    struct relock_resource *held_before; /* held by that owner; NULL: the first one */
+    struct relock_resource *next;        /* to be visited */
+};
+
+/* vigil.c has the transitions. */
+enum relock_vigil_state {
+    RELOCK_VIGIL_OFF,
+    RELOCK_VIGIL_WANTED,   /* the I/O thread is to begin it */
+    RELOCK_VIGIL_SENT,     /* its command is in flight */
+    RELOCK_VIGIL_OUTDATED, /* the same, and its answer does not count */
+    RELOCK_VIGIL_ON,       /* the lock is held, and Redis reports when it is not any more */
+};
+
+/* Whether Redis reports the next change of the lock to waiters. Changed by vigil.c alone. */
+struct relock_vigil {
+    enum relock_vigil_state state;
+    const struct relock_node *node; /* unless OFF or WANTED: that reports it. Only to be compared */
+    const struct relock_node *tracker;   /* see call.h; only the I/O thread, without the mutex */
+    uint64_t holder;                     /* a hash of who held the lock when it was last on */
+    uint64_t sent_ms;                    /* when its last command was sent */
+    uint64_t not_before_ms;              /* when it may begin again */
+    uint64_t pause_ms;                   /* see pace.h */
+    struct relock_resource *next, *prev; /* of the client: WANTED */
+};
+
+struct relock_resource {
+    UT_hash_handle hh;              /* in the client's table of names */
+    struct relock_client *client;   /* constant */
+    struct relock_mutex *mutex;     /* of the client; constant */
+    const struct relock_kind *kind; /* constant */
+    uint64_t lease_ms;              /* constant: requested by the watchdog */
+    enum relock_resource_role role; /* constant */
+
+    struct relock_resource *primary; /* constant; a reference in a secondary, else itself */
+    struct relock_resource *secondaries;
+    struct relock_resource *next, *prev; /* of a secondary: among those of the primary */
+    uint64_t number; /* of a fair waiter, in Redis' queue; constant before its channel is wanted */
+
+    /* Data of a layer above, of an unlisted resource; constant. The free function is called
+     * with the last reference, under the mutex. */
+    void *data;
+    relock_resource_free_fn *free_data;
+
+    unsigned refs;
+    unsigned n_handles;
+
+    struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
+    struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
+    struct relock_hold *cached; /* stays for the next local owner, while no call waits; or NULL */
+    struct relock_hold *armed;  /* of a primary: its armed holds, and those of secondaries */
+    uint64_t taken_ms;          /* when this process acquired the lock from Redis */
+
+    struct relock_waiter *queue;
+    unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */
+    enum relock_retry retry;
+
+    uint64_t moment;          /* counts events: a millisecond is too long to order them */
+    uint64_t held_at;         /* until this moment it was known to be held, or reserved for another;
+                                 RELOCK_NEVER: it is */
+    uint64_t silent_ms;       /* since when Redis has answered no attempt; 0: it owes no answer */
+    uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
+    uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
+    uint64_t n_intervals;     /* of a fair waiter: intervals until it rechecks; 0: one */
+    uint64_t yields_until_ms; /* other processes go first until then */
+    uint64_t rests_until_ms;  /* holds acquired before then are not cached */
+
+    uint64_t pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
+    atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
+
+    struct relock_line line;
+    struct relock_subscription subscription;
+    struct relock_vigil vigil;         /* of a primary */
+    struct relock_listener *listeners; /* of layers above, see listener.h */
+    struct relock_search search;
+
+    const char *given; /* in `name`, after the prefix: the name in the program; constant */
+    size_t name_len;
+    char name[]; /* constant: the key in Redis */
+};
+
+/* The read side of the same read/write lock; NULL while there is none. */
+static inline struct relock_resource *
+relock_resource_readers(const struct relock_resource *resource)
+{
+    return resource->kind->side ? resource->primary->secondaries : NULL;
+}
+
+/* The one that subscribes to the channel: the two sides of a read/write lock have one. */
+static inline struct relock_resource *relock_resource_with_channel(struct relock_resource *resource)
+{
+    return resource->role == RELOCK_RESOURCE_READERS ? resource->primary : resource;
+}
+
+/* The lock, or the side of it, that the waiter is to get. */
+static inline struct relock_resource *relock_resource_wanted(const struct relock_waiter *waiter)
+{
+    struct relock_resource *queue = waiter->queues_on;
+
+    return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
+}
+
+/* The key in Redis. */
+static inline struct relock_text relock_resource_key(const struct relock_resource *resource)
+{
+    return (struct relock_text){resource->name, resource->name_len};
+}
+
+/* The hold of an owner that has levels, NULL when it has none. */
+static inline struct relock_hold *relock_resource_find(const struct relock_resource *resource,
+                                                       uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH(resource->holds, hold)
+    if (hold->owner == owner)
+        return hold;
+    return NULL;
+}
+
+/* Ends the wait of another thread, and wakes that thread. The mutex is that of the client. */
+void relock_resource_end_wait(struct relock_waiter *waiter, enum relock_waiter_end end,
+                              struct relock_mutex *mutex);
+
+/* The waiter's own thread: it goes on waiting, whatever ended the wait. */
+void relock_resource_wait_on(struct relock_waiter *waiter);
+
+/* Makes a retry pending. Wakes the head of the queue unless a local owner holds the lock. */
+void relock_resource_signal(struct relock_resource *resource, bool is_message);
+
+void relock_resource_enqueue(struct relock_resource *resource, struct relock_waiter *waiter);
+
+/* Removes the waiter, wherever it stands. Wakes the new head unless a local owner holds the lock.
+ */
+void relock_resource_dequeue(struct relock_resource *resource, struct relock_waiter *waiter);
+
+/* Whether this waiter is to ask Redis now: a retry is pending and it is the head, or this is its
+ * first try, and it may share the lock or does not wait. Not while a local owner holds the lock. */
+bool relock_resource_may_ask(const struct relock_resource *resource,
+                             const struct relock_waiter *waiter);
+
+/* Redis is being asked: whether the lock is held is unknown again. */
+static inline void relock_resource_doubt(struct relock_resource *resource)
+{
+    if (resource->held_at == RELOCK_NEVER)
+        resource->held_at = ++resource->moment;
+}
+
+/* The lock is held, here or as Redis said. */
+static inline void relock_resource_learn(struct relock_resource *resource)
+{
+    resource->held_at = RELOCK_NEVER;
+}
+
+/* To be called before a command is sent whose reply tells the place in the line. */
+static inline struct relock_line_view
+relock_resource_view_line(const struct relock_resource *resource)
+{
+    const struct relock_line *line = &resource->line;
+
+    return (struct relock_line_view){
+        .n_heard = line->n_heard,
+        .n_seconds = line->n_seconds,
+        .is_listening = line->state == RELOCK_LINE_LISTENING &&
+                        resource->primary->subscription.state == RELOCK_SUBSCRIPTION_ACTIVE,
+    };
+}
+
+/* When a client at this place in the line (0: in none) asks because the lease of the holder ended:
+ * each one later than the client before it. */
+uint64_t relock_resource_after_lease(uint64_t lease_end_ms, uint64_t place);
+
+/* When the head asks without a signal: when the lease of the other process ends, or `recheck_ms`
+ * has passed. It asks later if others are before this client in the line, and not while other
+ * processes go first. */
+uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms);
+
+/* Redis said that the lease of another process ends then: the head sleeps until then, or, if it is
+ * asking at this moment, asks once more. */
+void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms);
+
+/* The waiter's owner holds the lock: the waiter leaves the queue, if it had joined it, and all
+ * others that wait for the same owner start anew. */
+void relock_resource_acquired(struct relock_resource *resource, struct relock_waiter *waiter,
+                              struct relock_hold *hold);
+
+/*
+ * The local owner releases the lock, and another process was told. If this process has had the lock
+ * for its turn, `turn_ms`, and wants it again, the other goes first. Without this rule, of two
+ * processes that ask at the same moment, the same one might be quicker each time.
+ */
+void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, uint64_t now_ms);
+
+/*
+ * The local owner has released the lock. `is_announced`: the subscription is active and the message
+ * is certain to come, so the head waits for it like other processes.
+ */
+void relock_resource_released(struct relock_resource *resource, bool is_announced, uint64_t now_ms);
+
+/* Other clients wanted the lock, which is released now: the next holds are not cached. */
+void relock_resource_rest(struct relock_resource *resource, uint64_t now_ms);
+
+/* Ends the waits that began before `since_ms`, since when Redis has been unreachable. */
+void relock_resource_end_unreached(struct relock_resource *resource, uint64_t since_ms);
+
+/* Wakes all waiters of the lock: something has changed for each of them. */
+void relock_resource_wake_all(struct relock_resource *resource);
+
+#endif

@@ -1,0 +1,61 @@
+#include "lock/wake/drain.h"
+
+#include "lock/state/hold.h"
+#include "lock/state/resource.h"
+#include "lock/state/task.h"
+#include "lock/wake/listener.h"
+
+bool relock_drain_has_hold(const struct relock_client *client, uint64_t owner)
+{
+    const struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        bool is_collected = hold->observer_tells && !hold->observers;
+
+        if (hold->owner == owner && relock_hold_is_held(hold) && !hold->detached && !is_collected)
+            return true;
+    }
+    return false;
+}
+
+bool relock_drain_admits(const struct relock_client *client, uint64_t owner, bool is_vouched)
+{
+    switch (client->guarded.state) {
+    case RELOCK_CLIENT_OPEN:
+        return true;
+    case RELOCK_CLIENT_SHUT_DOWN:
+        return is_vouched || relock_drain_has_hold(client, owner);
+    case RELOCK_CLIENT_FREED:
+        break;
+    }
+    return false;
+}
+
+void relock_drain_wake(struct relock_client *client)
+{
+    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    const struct relock_hold *hold;
+    struct relock_resource *resource;
+
+    if (hook)
+        hook->ops->end_waits(client);
+    /* A call that waits until a command about a hold has ended. */
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    relock_task_pass(hold);
+    for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
+        struct relock_resource *readers = relock_resource_readers(resource);
+
+        relock_resource_wake_all(resource);
+        /* Calls of a layer above stand in its line, and go on without this client. */
+        relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, NULL);
+        if (readers)
+            relock_listeners_tell(client, readers, RELOCK_HEARD_STANDING, NULL);
+    }
+}
+
+void relock_drain_left(struct relock_client *client, uint64_t owner)
+{
+    if (client->guarded.state == RELOCK_CLIENT_SHUT_DOWN && !relock_drain_has_hold(client, owner))
+        relock_drain_wake(client);
+}

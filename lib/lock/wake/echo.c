@@ -1,0 +1,69 @@
+#include "lock/wake/echo.h"
+
+#include "base/container.h"
+#include "base/hash.h"
+#include "lock/state/keys.h"
+#include "lock/wake/outbox.h"
+
+#include <stdlib.h>
+
+struct echo {
+    struct relock_outbox_entry entry;
+    const char *message;
+    size_t len;
+    char channel[RELOCK_CHANNEL_MAX];
+};
+
+static struct echo *echo_of(const struct relock_outbox_entry *entry)
+{
+    return RELOCK_CONTAINER(struct echo, entry, entry);
+}
+
+static bool write_echo(const struct relock_outbox_entry *entry, struct relock_request *request)
+{
+    const struct echo *echo = echo_of(entry);
+
+    relock_request_publish(request, (struct relock_text){echo->channel, echo->len}, echo->message);
+    return true;
+}
+
+/* If the right is missing, the release has logged that. Often it is the first command for that node
+ * on the connection of the I/O thread: then it is sent when there is one. */
+static void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                      const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    (void)reply;
+    if (result == RELOCK_E_CONN && !entry->is_sent)
+        DL_APPEND(client->guarded.leaving_later, entry);
+    else
+        free(echo_of(entry));
+}
+
+static void drop(struct relock_client *client, struct relock_outbox_entry *entry)
+{
+    (void)client;
+    free(echo_of(entry));
+}
+
+static const struct relock_outbox_ops ops = {
+    .write = write_echo,
+    .answer = on_answer,
+    .drop = drop,
+};
+
+void relock_echo_release(struct relock_client *client, const struct relock_resource *resource)
+{
+    struct echo *new;
+
+    if (!relock_request_is_half_moved(resource) || !resource->kind->channel ||
+        !relock_script_has_one_key(resource->kind->unlock))
+        return;
+    new = malloc(sizeof(*new));
+    if (!new)
+        return; /* waiters recheck */
+    new->entry = (struct relock_outbox_entry){.ops = &ops};
+    new->message = resource->kind->message;
+    new->len = relock_keys_channel(new->channel, resource->kind->channel, resource->name,
+                                   resource->name_len);
+    relock_outbox_post(client, &client->guarded.leaving, &new->entry);
+}

@@ -1,0 +1,316 @@
+/*
+ * The standing of this client in the line of a lock: `line.state` of a resource.
+ *
+ *   state      means                      becomes    when
+ *   OUTSIDE    no line, or it is not used BEHIND,    refused: Redis said the place, and whether
+ *   LEFT       not in the line            FIRST,     the holder is relock's
+ *                                         LISTENING
+ *                                         BEHIND,    a release put it into the line again
+ *                                         FIRST
+ *                                         BEHIND     a command got no answer: it may be in line
+ *   BEHIND     others are before it       FIRST      a message: it is first, or it is its turn
+ *   FIRST      it will listen to the      LISTENING  LISTEN_MS later; or refused, and the holder
+ *              channel of the lock                   is not relock's
+ *   LISTENING  it listens                 FIRST      refused: reserved for another client
+ *   any        ..                         LEFT       the lock was acquired; nobody waits here
+ *   any        ..                         OUTSIDE    refused without a place
+ */
+#include "lock/wake/line.h"
+
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/hash.h"
+#include "lock/state/resources.h"
+#include "lock/wake/listener.h"
+#include "lock/wake/outbox.h"
+#include "lock/wake/request.h"
+#include "lock/wake/subscription.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* After so long, the first client in line listens to the channel of the lock, or leaves the line if
+ * nobody waits any more. The client ahead mostly has the lock by then: the scripts reserve it for
+ * 100 ms. */
+#define LISTEN_MS 100
+
+/* After so long, the client behind the first one asks once: the first one may be silent, too. */
+#define SECOND_MS 250
+
+/* ---- standing ------------------------------------------------------------------------------ */
+
+static void stand(struct relock_client *client, struct relock_resource *resource,
+                  enum relock_line_state state, uint64_t place) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_line *line = &resource->line;
+
+    line->state = state;
+    line->place = place;
+    relock_client_unset_timer(client, &line->timer);
+    relock_subscription_idle(client, resource);
+}
+
+/* A release may have come before it listened, so it has to ask again. */
+static void listen(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex)
+{
+    stand(client, resource, RELOCK_LINE_LISTENING, 1);
+    if (relock_subscription_is_active(resource))
+        relock_line_ask_again(client, resource);
+    else
+        relock_subscription_want(client, resource);
+}
+
+/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
+RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_resource *resource = RELOCK_CONTAINER(struct relock_resource, line.timer, timer);
+
+    (void)now_ms;
+    if (!relock_listeners_await(resource))
+        relock_line_abandon(resource->client, resource); /* there was no memory to leave */
+    else if (resource->line.state == RELOCK_LINE_FIRST)
+        listen(resource->client, resource);
+    else
+        relock_line_ask_again(resource->client, resource);
+}
+
+static void set_timer(struct relock_client *client, struct relock_resource *resource,
+                      uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
+{
+    resource->line.timer.fire = fire;
+    relock_client_set_timer(client, &resource->line.timer, due_ms);
+}
+
+static void be_first(struct relock_client *client, struct relock_resource *resource,
+                     uint64_t listen_at_ms) RELOCK_REQUIRES(client->mutex)
+{
+    stand(client, resource, RELOCK_LINE_FIRST, 1);
+    set_timer(client, resource, listen_at_ms);
+}
+
+/* A message that came after the command was sent is newer than the place in the reply. */
+static bool is_behind(const struct relock_resource *resource, const struct relock_line_view *sent,
+                      uint64_t place)
+{
+    return place > 1 && resource->line.n_heard == sent->n_heard;
+}
+
+/* `is_free`: the lock is, and those before this client may both be silent. */
+static void be_behind(struct relock_client *client, struct relock_resource *resource,
+                      uint64_t place, bool is_free) RELOCK_REQUIRES(client->mutex)
+{
+    stand(client, resource, RELOCK_LINE_BEHIND, place);
+    if (is_free && place == 2)
+        set_timer(client, resource, relock_clock_in(SECOND_MS));
+}
+
+/* The place in a reply counts, unless a message has said since that the client is second. */
+static void be_behind_by_reply(struct relock_client *client, struct relock_resource *resource,
+                               const struct relock_line_view *sent, uint64_t place, bool is_free)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (resource->line.n_seconds == sent->n_seconds)
+        be_behind(client, resource, place, is_free);
+}
+
+void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
+                         const struct relock_line_view *sent, const struct relock_busy *busy)
+{
+    if (busy->place == 0)
+        stand(client, resource, RELOCK_LINE_OUTSIDE, 0);
+    else if (is_behind(resource, sent, busy->place))
+        be_behind_by_reply(client, resource, sent, busy->place, busy->is_reserved);
+    else if (resource->line.state == RELOCK_LINE_LISTENING && !busy->is_reserved)
+        return;
+    else if (busy->is_foreign)
+        listen(client, resource);
+    else
+        be_first(client, resource, relock_clock_in(LISTEN_MS));
+}
+
+void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
+{
+    if (resource->line.place == 0)
+        stand(client, resource, RELOCK_LINE_BEHIND, 1);
+}
+
+void relock_line_granted(struct relock_client *client, struct relock_resource *resource,
+                         bool has_left)
+{
+    if (!has_left && resource->line.place > 0)
+        (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
+    relock_line_granted_to(client, resource, NULL);
+}
+
+void relock_line_granted_to(struct relock_client *client, struct relock_resource *resource,
+                            const struct relock_listener *listener)
+{
+    if (resource->line.state == RELOCK_LINE_OUTSIDE)
+        return;
+    stand(client, resource, RELOCK_LINE_LEFT, 0);
+    /* The others stood there with the same entry. */
+    relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, listener);
+    if (listener && resource->queue)
+        relock_resource_signal(resource, false);
+}
+
+void relock_line_released(struct relock_client *client, struct relock_resource *resource,
+                          const struct relock_line_view *sent, uint64_t place)
+{
+    if (place == 0)
+        return;
+    if (!is_behind(resource, sent, place - 1)) {
+        be_first(client, resource, relock_clock_in(LISTEN_MS));
+        return;
+    }
+    be_behind_by_reply(client, resource, sent, place - 1, true);
+}
+
+void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
+                      struct relock_text verb)
+{
+    bool is_later = relock_text_is(verb, "later");
+
+    if (relock_text_is(verb, "second")) {
+        resource->line.n_seconds++;
+        be_behind(client, resource, 2, true);
+        return;
+    }
+    resource->line.n_heard++;
+    if (resource->line.state != RELOCK_LINE_FIRST && resource->line.state != RELOCK_LINE_LISTENING)
+        be_first(client, resource, relock_clock_in(LISTEN_MS));
+    if (relock_text_is(verb, "first"))
+        return;
+    if (is_later) /* clients outside of the line go first */
+        resource->yields_until_ms = relock_clock_in(RELOCK_YIELD_MS);
+    relock_listeners_tell(client, resource, RELOCK_HEARD_TURN, NULL);
+    if (is_later)
+        relock_listeners_tell(client, resource, RELOCK_HEARD_LATER, NULL);
+    if (resource->queue)
+        relock_resource_signal(resource, true);
+}
+
+void relock_line_log_missing(struct relock_client *client, const struct relock_lock *lock)
+{
+    if (client->guarded.has_no_line)
+        return;
+    client->guarded.has_no_line = true;
+    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
+    relock_mutex_unlock(&client->mutex);
+    relock_lock_log(
+        lock, 0,
+        "each release of this lock wakes this process, even if it is not its turn: this "
+        "Redis user lacks the right to the keys relock_waiters: or to a command that "
+        "they need; grant it, see docs/wire.md#rights",
+        0, "");
+    relock_mutex_lock(&client->mutex);
+}
+
+/* ---- leaving ------------------------------------------------------------------------------- */
+
+struct leave {
+    struct relock_outbox_entry entry;
+    const char *side;
+    size_t len;
+    char name[];
+};
+
+static struct leave *leave_of(const struct relock_outbox_entry *entry)
+{
+    return RELOCK_CONTAINER(struct leave, entry, entry);
+}
+
+static bool write_leave(const struct relock_outbox_entry *entry, struct relock_request *request)
+{
+    const struct leave *leave = leave_of(entry);
+
+    relock_request_leave(request, entry->client, leave->name, leave->len, leave->side);
+    return true;
+}
+
+static void on_left(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                    const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    struct leave *leave = leave_of(entry);
+    struct relock_resource *resource =
+        relock_resources_find(client, leave->name, leave->len, leave->side);
+
+    (void)reply;
+    if (result == RELOCK_E_CONN) {
+        DL_APPEND(client->guarded.leaving_later, entry);
+        return;
+    }
+    /* If somebody waits again, the client may have left for the wrong wait. */
+    if (resource && relock_listeners_await(resource))
+        relock_line_ask_again(client, resource);
+    else if (resource && result == RELOCK_E_NOMEM)
+        be_first(client, resource, relock_clock_in(LISTEN_MS)); /* to leave then */
+    free(leave);
+}
+
+static void drop_leave(struct relock_client *client, struct relock_outbox_entry *entry)
+{
+    (void)client;
+    free(leave_of(entry));
+}
+
+static const struct relock_outbox_ops leave_ops = {
+    .write = write_leave,
+    .answer = on_left,
+    .drop = drop_leave,
+};
+
+bool relock_line_leave(struct relock_client *client, const char *name, size_t len, const char *side)
+{
+    struct leave *new = malloc(sizeof(*new) + len);
+
+    if (!new)
+        return false;
+    *new = (struct leave){
+        .entry = {.ops = &leave_ops},
+        .side = side,
+        .len = len,
+    };
+    memcpy(new->name, name, len);
+    relock_outbox_post(client, &client->guarded.leaving, &new->entry);
+    return true;
+}
+
+void relock_line_leave_again(struct relock_client *client)
+{
+    struct relock_outbox_entry *entry;
+
+    while ((entry = client->guarded.leaving_later)) {
+        DL_DELETE(client->guarded.leaving_later, entry);
+        relock_outbox_post(client, &client->guarded.leaving, entry);
+    }
+}
+
+void relock_line_close(struct relock_client *client)
+{
+    struct relock_outbox_entry *entry;
+
+    relock_outbox_drop_all(client, &client->guarded.leaving);
+    while ((entry = client->guarded.leaving_later)) {
+        DL_DELETE(client->guarded.leaving_later, entry);
+        entry->ops->drop(client, entry);
+    }
+}
+
+void relock_line_ask_again(struct relock_client *client, struct relock_resource *resource)
+{
+    if (resource->queue)
+        relock_resource_signal(resource, false);
+    relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, NULL);
+}
+
+void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
+{
+    if (relock_listeners_await(resource) || resource->line.place == 0)
+        return;
+    if (relock_line_leave(client, resource->name, resource->name_len, resource->kind->side))
+        stand(client, resource, RELOCK_LINE_LEFT, 0);
+    else
+        be_first(client, resource, relock_clock_in(LISTEN_MS)); /* to leave then */
+}

@@ -1,0 +1,246 @@
+#include "lock/wake/request.h"
+
+#include "base/clock.h"
+#include "redis/deployment/topology.h"
+
+#include <string.h>
+
+/* A waiter of a fair lock is removed after so many intervals of silence. */
+#define RECHECKS_TO_LIVE 3
+
+/* For how long an ASK counts as a sign of a half moved slot. Meanwhile waiters recheck more often
+ * (wait.c), so they get the next ASK within that time. */
+#define HALF_MOVED_MS 5000
+
+static void begin(struct relock_request *request, const struct relock_script *script,
+                  const struct relock_resource *resource)
+{
+    struct relock_call *call = &request->call;
+
+    *call = (struct relock_call){.script = script};
+    call->key = relock_resource_key(resource);
+}
+
+static void add_text(struct relock_request *request, const char *data, size_t len)
+{
+    request->call.args[request->call.n_args++] = (struct relock_text){data, len};
+}
+
+static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_MAX],
+                       uint64_t number)
+{
+    add_text(request, text, relock_decimal(text, number));
+}
+
+/* The field, or the token, of a hold in Redis; empty for the number 0. */
+static void add_field(struct relock_request *request, char field[RELOCK_FIELD_MAX],
+                      const struct relock_resource *resource, uint64_t number)
+{
+    const struct relock_client *client = resource->client;
+    size_t len = 0;
+
+    if (number > 0 && resource->kind->has_token_only)
+        len = relock_tokens_write(&client->tokens, number, field);
+    else if (number > 0)
+        len = relock_keys_field(field, client->id, number, resource->kind->field_suffix);
+    add_text(request, field, len);
+}
+
+static void add_entry(struct relock_request *request, const struct relock_client *client,
+                      const char *side)
+{
+    add_text(request, request->entry, relock_keys_entry(request->entry, client->id, side));
+}
+
+/* The arguments for the line of the lock: see scripts/line_ask.lua. */
+static void add_line(struct relock_request *request, const struct relock_resource *resource)
+{
+    bool listens = relock_resource_view_line(resource).is_listening;
+
+    add_entry(request, resource->client, resource->kind->side);
+    add_text(request, listens ? "1" : "0", 1);
+}
+
+/* Of a fair lock: how long a silent waiter keeps its place. */
+static uint64_t patience_of(const struct relock_resource *resource)
+{
+    unsigned set_ms = atomic_load_explicit(&resource->primary->patience_ms, memory_order_relaxed);
+
+    return set_ms > 0 ? set_ms : resource->client->options.recheck_ms * RECHECKS_TO_LIVE;
+}
+
+static bool is_sharded(const struct relock_resource *resource)
+{
+    const struct relock_topology *topology = resource->client->topology;
+
+    return topology && atomic_load_explicit(&topology->is_sharded, memory_order_relaxed);
+}
+
+bool relock_request_is_half_moved(const struct relock_resource *resource)
+{
+    struct relock_topology *topology = resource->client->topology;
+    uint64_t said_ms = is_sharded(resource) ? atomic_load(&topology->half_moved_ms) : 0;
+
+    return said_ms > 0 && relock_clock_now_ms() < said_ms + HALF_MOVED_MS;
+}
+
+uint64_t relock_request_recheck_ms(const struct relock_resource *resource)
+{
+    return relock_clock_sooner(patience_of(resource) / RECHECKS_TO_LIVE,
+                               resource->client->options.recheck_ms);
+}
+
+static void add_patience(struct relock_request *request, const struct relock_resource *resource)
+{
+    add_number(request, request->patience, patience_of(resource));
+}
+
+static void add_announcement(struct relock_request *request, const struct relock_resource *resource)
+{
+    const struct relock_kind *kind = resource->kind;
+    size_t len = 0;
+
+    if (kind->is_queued) {
+        add_patience(request, resource); /* the script finds the next waiter and its channel */
+        return;
+    }
+    if (kind->channel)
+        len = relock_keys_channel(request->channel, kind->channel, resource->name,
+                                  resource->name_len);
+    add_text(request, request->channel, len);
+    add_text(request, kind->message, strlen(kind->message));
+}
+
+/* The command with which the script publishes, unless it is PUBLISH. */
+static void add_publish(struct relock_request *request, const struct relock_resource *resource)
+{
+    static const char command[] = "spublish";
+
+    if (is_sharded(resource))
+        add_text(request, command, strlen(command));
+}
+
+static void add_side(struct relock_request *request, const struct relock_resource *resource)
+{
+    if (resource->kind->side)
+        add_text(request, resource->kind->side, strlen(resource->kind->side));
+}
+
+static void begin_lease(struct relock_request *request, const struct relock_script *script,
+                        const struct relock_hold *hold, uint64_t lease_ms)
+{
+    begin(request, script, hold->resource);
+    add_number(request, request->lease, lease_ms);
+    add_field(request, request->field, hold->resource, hold->number);
+}
+
+void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
+                         unsigned count, uint64_t lease_ms, uint64_t write_number,
+                         enum relock_request_wait wait)
+{
+    const struct relock_resource *resource = hold->resource;
+
+    begin_lease(request, resource->kind->lock, hold, lease_ms);
+    add_number(request, request->count, count);
+    if (resource->kind->is_queued) {
+        add_patience(request, resource);
+        add_text(request, (const char *[]){"0", "0", "1", "2"}[wait], 1);
+        add_publish(request, resource);
+        return;
+    }
+    if (!relock_kind_has_line(resource->kind))
+        wait = RELOCK_REQUEST_WAITS;
+    if (resource->kind->primary || wait != RELOCK_REQUEST_TRIES)
+        add_field(request, request->beside, resource->primary, write_number);
+    if (wait == RELOCK_REQUEST_WAITS)
+        add_text(request, "", 0);
+    else if (wait != RELOCK_REQUEST_TRIES)
+        add_line(request, resource);
+}
+
+void relock_request_unlock(struct relock_request *request, const struct relock_hold *hold,
+                           unsigned count, bool joins)
+{
+    const struct relock_resource *resource = hold->resource;
+
+    begin(request, resource->kind->unlock, resource);
+    add_field(request, request->field, resource, hold->number);
+    add_number(request, request->count, count);
+    add_announcement(request, resource);
+    if (joins)
+        add_entry(request, resource->client, resource->kind->side);
+    else if (is_sharded(resource) && !resource->kind->is_queued && !resource->kind->is_shared)
+        add_text(request, "", 0); /* in the place of the entry */
+    add_publish(request, resource);
+}
+
+void relock_request_publish(struct relock_request *request, struct relock_text channel,
+                            const char *message)
+{
+    request->call = (struct relock_call){.script = &relock_script_spublish, .key = channel};
+    add_text(request, message, strlen(message));
+}
+
+void relock_request_leave(struct relock_request *request, const struct relock_client *client,
+                          const char *name, size_t len, const char *side)
+{
+    request->call = (struct relock_call){
+        .script = &relock_script_line_leave,
+        .key = {name, len},
+    };
+    add_entry(request, client, side);
+}
+
+void relock_request_renew(struct relock_request *request, const struct relock_hold *hold)
+{
+    begin_lease(request, hold->resource->kind->renew, hold, hold->renewal_ms);
+}
+
+void relock_request_check(struct relock_request *request, const struct relock_hold *hold)
+{
+    static const char no_lease[] = "-1"; /* also a lock without a lease has a longer one */
+
+    begin(request, hold->resource->kind->renew, hold->resource);
+    add_text(request, no_lease, strlen(no_lease));
+    add_field(request, request->field, hold->resource, hold->number);
+}
+
+void relock_request_look(struct relock_request *request, const struct relock_hold *hold)
+{
+    static const char first[] = "0", last[] = "64"; /* a token is shorter, other data may be long */
+    const struct relock_kind *kind = hold->resource->kind;
+
+    begin(request, kind->look, hold->resource);
+    if (kind->has_token_only) { /* the reply is the token */
+        add_text(request, first, strlen(first));
+        add_text(request, last, strlen(last));
+    } else {
+        add_field(request, request->field, hold->resource, hold->number);
+    }
+}
+
+void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
+                           unsigned count, uint64_t lease_ms)
+{
+    begin_lease(request, hold->resource->kind->extend, hold, lease_ms);
+    add_number(request, request->count, count);
+}
+
+void relock_request_inspect(struct relock_request *request, const struct relock_resource *resource,
+                            uint64_t number)
+{
+    begin(request, resource->kind->inspect, resource);
+    add_field(request, request->field, resource, number);
+    add_side(request, resource);
+}
+
+void relock_request_force_unlock(struct relock_request *request,
+                                 const struct relock_resource *resource, const char *field,
+                                 size_t len)
+{
+    begin(request, resource->kind->force_unlock, resource);
+    add_text(request, field, len);
+    add_announcement(request, resource);
+    add_side(request, resource);
+    add_publish(request, resource);
+}

@@ -1,0 +1,199 @@
+/*
+ *   state     becomes   when
+ *   OFF       WANTED    the head was refused; or there is one when the node begins to track
+ *   WANTED    SENT      the I/O thread reads the lock
+ *             OFF       the node does not track yet, or there was no memory
+ *   SENT      ON        the lock is held
+ *             OFF       it is free, or the command failed
+ *             OUTDATED  Redis reports a change before the answer: that may be the older one
+ *   OUTDATED  OFF       the answer comes
+ *   ON        OFF       Redis reports a change, or no longer tracks
+ *             OFF       this client changes the lock: Redis has forgotten the key without a report.
+ *                       (SENT stays: the read comes after that change.)
+ *
+ * Each end of ON or SENT but a failure is a signal to the head.
+ */
+#include "lock/wake/vigil.h"
+
+#include "base/clock.h"
+#include "lock/state/resources.h"
+#include "lock/wake/pace.h"
+#include "lock/wake/request.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pipeline.h"
+#include "redis/io/tracking.h"
+#include "redis/server/reply.h"
+
+/* If changes are reported again and again while the same owner holds the lock, waiters poll. */
+#define MAX_PAUSE_MS 10000
+
+void relock_vigil_want(struct relock_client *client, struct relock_resource *resource)
+{
+    struct relock_vigil *vigil = &resource->vigil;
+
+    if (resource->taken_ms >= vigil->sent_ms) { /* the last report was not for nothing */
+        vigil->pause_ms = 0;
+        vigil->not_before_ms = 0;
+    }
+    if (!resource->kind->is_watched || (client->options.flags & RELOCK_NO_TRACKING) ||
+        vigil->state != RELOCK_VIGIL_OFF || resource->line.state == RELOCK_LINE_BEHIND ||
+        relock_clock_now_ms() < vigil->not_before_ms)
+        return;
+    vigil->state = RELOCK_VIGIL_WANTED;
+    resource->refs++;
+    DL_APPEND2(client->guarded.to_watch, resource, vigil.prev, vigil.next);
+    relock_client_wake(client);
+}
+
+/* ---- changes ------------------------------------------------------------------------------- */
+
+/* While an owner of this process holds the lock, its release is the signal. */
+static void wake(struct relock_resource *resource, bool is_report)
+{
+    if (!resource->holder && resource->line.state != RELOCK_LINE_BEHIND)
+        relock_resource_signal(resource, is_report);
+}
+
+static void hear(struct relock_resource *resource, bool is_report)
+{
+    struct relock_vigil *vigil = &resource->vigil;
+
+    if (vigil->state != RELOCK_VIGIL_ON && vigil->state != RELOCK_VIGIL_SENT)
+        return;
+    vigil->state = vigil->state == RELOCK_VIGIL_ON ? RELOCK_VIGIL_OFF : RELOCK_VIGIL_OUTDATED;
+    if (is_report)
+        vigil->not_before_ms =
+            relock_pace_next(&vigil->pause_ms, vigil->sent_ms, relock_clock_now_ms(), MAX_PAUSE_MS);
+    wake(resource, is_report);
+}
+
+void relock_vigil_hear(struct relock_client *client, const char *key, size_t len)
+{
+    struct relock_resource *resource = key ? relock_resources_find_key(client, key, len) : NULL;
+
+    if (resource)
+        hear(resource, true);
+    if (key)
+        return;
+    for (resource = client->guarded.resources; resource; resource = resource->hh.next)
+        hear(resource, true);
+}
+
+void relock_vigil_spend(struct relock_client *client, struct relock_resource *resource)
+{
+    (void)client;
+    if (relock_vigil_is_on(resource))
+        hear(resource, false);
+}
+
+void relock_vigil_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
+{
+    struct relock_resource *at;
+
+    for (at = client->guarded.resources; at; at = at->hh.next) {
+        if (is_on && at->queue && !at->holder)
+            relock_vigil_want(client, at);
+        else if (!is_on && at->vigil.node == node)
+            hear(at, false);
+    }
+}
+
+void relock_vigil_follow(struct relock_client *client)
+{
+    struct relock_resource *at;
+
+    for (at = client->guarded.resources; at; at = at->hh.next) {
+        if (relock_vigil_is_on(at) &&
+            relock_topology_find(client->topology, relock_resource_key(at)) != at->vigil.node)
+            hear(at, false);
+    }
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* FNV-1a. */
+static uint64_t hash_of(const char *text, size_t len)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+    return hash;
+}
+
+/* See plain_inspect.lua. */
+static void take_reply(struct relock_resource *resource, const struct redisReply *reply)
+{
+    struct relock_vigil *vigil = &resource->vigil;
+    const char *token;
+    int64_t is_held;
+    uint64_t holder;
+    size_t len;
+
+    if (!relock_reply_text(relock_reply_at(reply, 0), &token, &len) ||
+        !relock_reply_integer(relock_reply_at(reply, 1), &is_held))
+        return;
+    if (!is_held) {
+        wake(resource, false);
+        return;
+    }
+    holder = hash_of(token, len);
+    if (holder != vigil->holder)
+        vigil->pause_ms = 0; /* the last report was not for nothing */
+    vigil->holder = holder;
+    vigil->state = RELOCK_VIGIL_ON;
+}
+
+static void on_read(void *arg, int result, const struct redisReply *reply)
+{
+    struct relock_resource *resource = arg;
+    struct relock_client *client = resource->client;
+    struct relock_vigil *vigil = &resource->vigil;
+    bool counts;
+
+    relock_mutex_lock(&client->mutex);
+    counts = vigil->state == RELOCK_VIGIL_SENT && result == RELOCK_OK && vigil->tracker;
+    vigil->state = RELOCK_VIGIL_OFF;
+    vigil->node = vigil->tracker;
+    if (counts)
+        take_reply(resource, reply);
+    relock_resources_unref(client, resource);
+    relock_mutex_unlock(&client->mutex);
+}
+
+/* Returns whether it was sent: then the reference of WANTED is that of the command. */
+static bool begin(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_vigil *vigil = &resource->vigil;
+    struct relock_request request;
+    struct relock_node *node;
+
+    relock_request_inspect(&request, resource, 0);
+    request.call.tracker = &vigil->tracker;
+    node = relock_node_io_open(client->topology, request.call.key);
+    vigil->state = RELOCK_VIGIL_OFF;
+    if (!node)
+        return false;
+    if (!relock_tracking_is_on(node)) {
+        relock_tracking_want(node); /* the waiter polls meanwhile */
+        return false;
+    }
+    if (relock_pipeline_call(node->pipeline, &request.call, on_read, resource) < 0)
+        return false;
+    vigil->state = RELOCK_VIGIL_SENT;
+    vigil->node = node;
+    vigil->sent_ms = relock_clock_now_ms();
+    return true;
+}
+
+void relock_vigil_sync(struct relock_client *client)
+{
+    struct relock_resource *resource;
+
+    while ((resource = client->guarded.to_watch)) {
+        DL_DELETE2(client->guarded.to_watch, resource, vigil.prev, vigil.next);
+        if (!begin(client, resource))
+            relock_resources_unref(client, resource);
+    }
+}

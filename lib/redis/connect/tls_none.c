@@ -1,0 +1,76 @@
+/* A build without OpenSSL. No context exists, so nothing but free is called. */
+#include "redis/connect/tls.h"
+
+/* The types are those of tls.h. */
+/* NOLINTBEGIN(readability-non-const-parameter) */
+
+struct relock_tls *relock_tls_new(const struct relock_server *server, int fd)
+{
+    (void)server;
+    (void)fd;
+    return NULL;
+}
+
+struct relock_tls *relock_tls_free(struct relock_tls *tls)
+{
+    (void)tls;
+    return NULL;
+}
+
+int relock_tls_shake(struct relock_tls *tls)
+{
+    (void)tls;
+    return RELOCK_E_UNSUPPORTED;
+}
+
+bool relock_tls_wants_to_write(const struct relock_tls *tls)
+{
+    (void)tls;
+    return false;
+}
+
+void relock_tls_describe(const struct relock_tls *tls, char out[RELOCK_WHY_MAX])
+{
+    (void)tls;
+    out[0] = '\0';
+}
+
+int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t *sent)
+{
+    (void)tls;
+    (void)data;
+    (void)len;
+    (void)sent;
+    return RELOCK_E_UNSUPPORTED;
+}
+
+void relock_tls_feed(struct relock_tls *tls, const char *bytes, size_t len)
+{
+    (void)tls;
+    (void)bytes;
+    (void)len;
+}
+
+int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len)
+{
+    (void)tls;
+    (void)data;
+    (void)size;
+    (void)len;
+    return RELOCK_E_UNSUPPORTED;
+}
+
+int relock_tls_socket_failed(struct relock_tls *tls, int err)
+{
+    (void)tls;
+    (void)err;
+    return RELOCK_E_UNSUPPORTED;
+}
+
+const char *relock_tls_why(const struct relock_tls *tls)
+{
+    (void)tls;
+    return "";
+}
+
+/* NOLINTEND(readability-non-const-parameter) */

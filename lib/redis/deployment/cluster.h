@@ -1,0 +1,20 @@
+/*
+ * Cluster - the topology of a Redis Cluster
+ *
+ * A thread of its own asks the nodes for the map of the slots: at the start, and whenever a call or
+ * the I/O thread finds that the map is out of date. Until it has an answer, the old map stays in
+ * use: a node redirects commands for slots that it does not have.
+ *
+ * Threads: as topology.h says.
+ */
+#ifndef RELOCK_CLUSTER_H
+#define RELOCK_CLUSTER_H
+
+#include "redis/deployment/topology.h"
+
+/* `server` has the url of the cluster. It must outlive the topology. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM. */
+int relock_cluster_new(const struct relock_server *server, unsigned n_lanes,
+                       struct relock_topology **topology);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * Slot survey - asks the nodes of a cluster for the map of the slots, until one has answered
+ *
+ * It asks one after the other: first the node that the last MOVED has named, then the masters that
+ * could be reached, then the nodes of the url, then the other masters. After three nodes without an
+ * answer, those of the url are next. Each survey begins with another master, because one that is
+ * cut off from the others still answers, with an old map.
+ *
+ * Threads: run from one, and it blocks; abandon in a forked child; moved_slot is set by any.
+ */
+#ifndef RELOCK_SLOT_SURVEY_H
+#define RELOCK_SLOT_SURVEY_H
+
+#include "redis/deployment/members.h"
+#include "redis/deployment/slot_query.h"
+
+#define RELOCK_SLOT_NONE (-1)
+
+/* Takes the map that a node has answered with. Returns RELOCK_OK; or the failure, with its cause in
+ * the query, and the next node is asked. */
+typedef int relock_slot_survey_fn(void *arg, struct relock_slot_query *query,
+                                  const struct redisReply *map);
+
+struct relock_slot_survey {
+    /* constant */
+    const struct relock_server *cluster; /* of the url */
+    struct relock_members *members;
+    relock_slot_survey_fn *take;
+    void *arg;
+    const atomic_bool *stops;
+    struct relock_server seeds[RELOCK_URL_HOSTS_MAX];
+    unsigned n_seeds;
+
+    atomic_int moved_slot; /* the slot of the last MOVED, or RELOCK_SLOT_NONE */
+
+    /* of the thread that runs it */
+    struct relock_slot_query query;                /* of the node that is being asked */
+    struct relock_node *nodes[RELOCK_MEMBERS_MAX]; /* during a survey: references */
+    unsigned n_nodes;
+    unsigned n_rounds;
+};
+
+/* Makes the seeds; the caller has set `cluster`, `members`, `take`, `arg` and `stops`, at which a
+ * survey ends early. Returns RELOCK_OK, RELOCK_E_NOMEM; deinit also after a failure. */
+int relock_slot_survey_init(struct relock_slot_survey *survey);
+void relock_slot_survey_deinit(struct relock_slot_survey *survey);
+
+/* Returns RELOCK_OK when a map was taken. Otherwise the failure of the first node, or of the first
+ * one with a failure that lasts, and its cause in `why`. */
+int relock_slot_survey_run(struct relock_slot_survey *survey, uint64_t deadline_ms,
+                           char why[RELOCK_WHY_MAX]);
+
+/* In a forked child: closes the descriptor and does nothing else. */
+void relock_slot_survey_abandon(struct relock_slot_survey *survey);
+
+#endif

@@ -1,0 +1,188 @@
+/*
+ * Topology - the nodes of a deployment, and which of them holds a key now
+ *
+ * For each command, the locks ask it for the node of the key. They know nothing else of the
+ * deployment.
+ *
+ * Nodes of a cluster come and go. The I/O thread alone frees a node: once that holds no keys, has
+ * no work of the I/O thread, and no reference is left. So on the I/O thread a pointer to a node is
+ * valid until its next turn. Every other thread takes a reference before it waits or writes to the
+ * log, and keeps it until it has last used the node, its lanes or its server. A connection id is
+ * such a reference, too.
+ *
+ * Threads: any, unless a function says otherwise; new and free while no other thread uses the
+ * topology.
+ */
+#ifndef RELOCK_TOPOLOGY_H
+#define RELOCK_TOPOLOGY_H
+
+#include "redis/deployment/node.h"
+#include "redis/server/command.h"
+
+#include <stdatomic.h>
+
+struct relock_conn_id;
+struct relock_loop;
+struct relock_topology;
+
+struct relock_topology_ops {
+    /* The node that holds this key now; NULL while none is known. For the I/O thread. */
+    struct relock_node *(*find)(struct relock_topology *topology, struct relock_text key);
+
+    void (*free)(struct relock_topology *topology);
+
+    /* Those that follow are NULL for one server, whose node is never freed. */
+
+    /* See relock_topology_take. */
+    struct relock_node *(*take)(struct relock_topology *topology, struct relock_text key);
+
+    /* See relock_topology_next. */
+    struct relock_node *(*next)(struct relock_topology *topology, const struct relock_node *node);
+
+    /* See relock_topology_remove. */
+    bool (*remove)(struct relock_topology *topology, struct relock_node *node);
+
+    /* Finds the nodes. Returns RELOCK_OK, or the failure, with its cause in `why`. */
+    int (*connect)(struct relock_topology *topology, uint64_t deadline_ms,
+                   char why[RELOCK_WHY_MAX]);
+
+    /* Ends the threads. */
+    void (*stop)(struct relock_topology *topology);
+
+    /* In a forked child: closes the descriptors of these threads and does nothing else. */
+    void (*abandon)(struct relock_topology *topology);
+
+    /* See relock_topology_redirect. */
+    struct relock_node *(*redirect)(struct relock_topology *topology,
+                                    const struct relock_node *from, const char *error, bool *asks);
+
+    /* For relock_topology_distrust, which is urgent, and relock_topology_recheck. */
+    void (*look_again)(struct relock_topology *topology, bool is_urgent);
+
+    /* See relock_topology_uses. */
+    bool (*uses)(struct relock_topology *topology, const struct relock_node *node);
+};
+
+/* The common settings of the connections of the I/O thread. */
+struct relock_topology_io {
+    struct relock_loop *loop; /* NULL until the I/O thread is to start */
+    uint64_t answer_ms;       /* see relock_pipeline_new */
+    uint64_t ping_ms;         /* see relock_pubsub_new */
+    bool confirms;            /* nodes need a `confirmer` */
+    void (*up)(void *arg);    /* a connection was made, or keys have other nodes now */
+    /* A node reports changes of keys from now on, or no longer does. In both cases it has forgotten
+     * all keys that it was to report. See tracking.h. */
+    void (*tracking)(void *arg, const struct relock_node *node, bool is_on);
+
+    /* A node reports that this key has changed, `len` bytes; NULL: perhaps all keys have. On any
+     * thread that reads the subscriptions. */
+    void (*changed)(void *arg, const char *key, size_t len);
+    void *arg;
+
+    /* Opens the connections of the I/O thread to a node, unless they are open. Returns RELOCK_OK,
+     * RELOCK_E_NOMEM. */
+    int (*open)(struct relock_topology *topology, struct relock_node *node);
+};
+
+/* Each kind of topology embeds it. */
+struct relock_topology {
+    const struct relock_topology_ops *ops;
+    _Atomic(struct relock_node *) nodes; /* all; only the I/O thread may follow them */
+    struct relock_topology_io io;        /* constant while the I/O thread runs */
+    uint64_t look_ms;          /* when to look for nodes to free; used by the I/O thread */
+    bool has_unused;           /* such a node could not be freed yet; used by the I/O thread */
+    atomic_bool has_changed;   /* keys may have other nodes now; for the I/O thread */
+    atomic_bool has_new_login; /* connections are to log in again; for the I/O thread */
+    bool is_cluster;           /* constant: the keys of a lock must share a slot */
+    atomic_bool is_sharded;    /* the channels of a lock belong to its slot */
+    atomic_uint_least64_t half_moved_ms; /* when a node last said ASK: a slot is half moved; or 0 */
+};
+
+/* Makes the topology of one server. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_topology_new(const struct relock_server *server, unsigned n_lanes,
+                        struct relock_topology **topology);
+
+/* Finds the nodes, if there are several. Once. Returns RELOCK_OK, or the failure, with its cause in
+ * `why`. */
+int relock_topology_connect(struct relock_topology *topology, uint64_t deadline_ms,
+                            char why[RELOCK_WHY_MAX]);
+
+/* Ends its threads: it follows no change any more. Takes NULL. */
+void relock_topology_stop(struct relock_topology *topology);
+
+/* Its threads have ended, and the connections of the I/O thread are closed. Takes NULL. Returns
+ * NULL. */
+struct relock_topology *relock_topology_free(struct relock_topology *topology);
+
+/* In a forked child: closes the descriptors of all lanes and does nothing else. */
+void relock_topology_abandon(struct relock_topology *topology);
+
+/* The node that holds this key now; NULL while none is known. Threads: the I/O thread. */
+static inline struct relock_node *relock_topology_find(struct relock_topology *topology,
+                                                       struct relock_text key)
+{
+    return topology->ops->find(topology, key);
+}
+
+/* The same with a reference. Under no mutex. */
+static inline struct relock_node *relock_topology_take(struct relock_topology *topology,
+                                                       struct relock_text key)
+{
+    return topology->ops->take ? topology->ops->take(topology, key)
+                               : topology->ops->find(topology, key);
+}
+
+/* Gives a reference back. Takes NULL. */
+static inline void relock_topology_drop(const struct relock_topology *topology,
+                                        struct relock_node *node)
+{
+    if (node && topology->ops->take)
+        atomic_fetch_sub(&node->refs, 1);
+}
+
+/* The node after this one in the list of all, with a reference; the first after NULL. The reference
+ * to `node` stays the caller's. Under no mutex. */
+struct relock_node *relock_topology_next(struct relock_topology *topology,
+                                         const struct relock_node *node);
+
+/* Frees a node without connections, unless it holds keys or a reference is left. Threads: the I/O
+ * thread. Returns whether it did. */
+bool relock_topology_remove(struct relock_topology *topology, struct relock_node *node);
+
+/*
+ * The node `from` says in an error that another one has the key. Returns that node with a
+ * reference; `*asks`: the command has to follow ASKING there, and the next one begins at `from`
+ * again. Returns NULL if the error does not tell, or out of memory. Under no mutex.
+ */
+struct relock_node *relock_topology_redirect(struct relock_topology *topology,
+                                             const struct relock_node *from, const char *error,
+                                             bool *asks);
+
+/* This node was reached. */
+static inline void relock_topology_trust(struct relock_node *node)
+{
+    if (atomic_load_explicit(&node->is_doubted, memory_order_relaxed))
+        atomic_store(&node->is_doubted, false);
+}
+
+/* This node could not be reached, or is no master any more: others may have its keys. */
+void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node);
+
+/* A command had no answer at its deadline. The node may only be slow, but if others have its keys
+ * by now, calls with short deadlines would never find out. */
+void relock_topology_recheck(struct relock_topology *topology);
+
+/*
+ * The key of a fence is at `node` now. Returns NULL if the fence is to be killed there. Otherwise
+ * the unanswered command is at another node, and could run if the key came back: returns that node,
+ * to kill the fence there. NULL also if that node holds no keys any more, or cannot be reached: it
+ * will not run the command. The node is valid as long as the fence.
+ */
+struct relock_node *relock_topology_fence_node(struct relock_topology *topology,
+                                               const struct relock_conn_id *fence,
+                                               const struct relock_node *node);
+
+/* Whether the node holds any keys. */
+bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node);
+
+#endif

@@ -1,0 +1,494 @@
+/*
+ * Each state waits for the socket, for the timer, or for both. Every failure leads to BACKING_OFF,
+ * and close() to CLOSED.
+ *
+ *     state         next          when                     fails after
+ *     CLOSED        DIALING       open()                   -
+ *     DIALING       LOGGING_IN    connected                the time limits of the dial
+ *     LOGGING_IN    READY         the last reply came      connect_timeout_ms
+ *     READY         -             -                        answer_ms, or pong_ms, without an answer
+ *     BACKING_OFF   DIALING       the pause is over        -
+ *
+ * In READY, the timer also sends a PING after ping_ms of silence, and checks after FINE_MS whether
+ * the connection has proved to work. async_wait.c computes the next deadline.
+ *
+ * While the connection is neither READY nor CLOSED, its user may get the connection of another one
+ * (spare.h), as soon as an attempt has failed, or has taken answer_ms. It is then READY at once.
+ *
+ * If a thread that waits for messages may read them itself (reading.h), the I/O thread stops to
+ * watch the socket when something comes. A timer, or relock_async_conn_attend(), starts that again.
+ */
+#include "redis/io/async_conn.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "redis/io/async_wait.h"
+#include "redis/io/reading.h"
+#include "redis/lane/spare.h"
+#include "redis/server/peer.h"
+#include "redis/server/reply.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* The pause between two attempts to get the connection of another user. */
+#define BORROW_MS 20
+
+/* The pause after a connection was given away, before another is made. */
+#define LENT_MS 100
+
+/* ---- states -------------------------------------------------------------------------------- */
+
+static void count(struct relock_async_conn *conn, enum relock_async_conn_state state)
+{
+    struct relock_counts *counts = conn->server->counts;
+    int up = (state == RELOCK_ASYNC_CONN_READY) - relock_async_conn_is_up(conn);
+    int open = (state != RELOCK_ASYNC_CONN_CLOSED) - (conn->state != RELOCK_ASYNC_CONN_CLOSED);
+
+    if (!counts)
+        return;
+    atomic_fetch_add(&counts->n_up, (unsigned)up);
+    atomic_fetch_add(&counts->n_open, (unsigned)open);
+}
+
+static void enter(struct relock_async_conn *conn, enum relock_async_conn_state state)
+{
+    count(conn, state);
+    conn->state = state;
+    conn->since_ms = relock_clock_now_ms();
+    relock_async_wait_arm(conn);
+}
+
+/* ---- failing ------------------------------------------------------------------------------- */
+
+static void drop(struct relock_async_conn *conn)
+{
+    relock_async_wait_for(conn, -1, 0);
+    relock_dial_end(&conn->dial);
+    relock_login_end(&conn->login);
+    relock_wire_close(&conn->wire);
+    conn->met = RELOCK_OK;
+    conn->n_sent = 0;
+    conn->n_answered = 0;
+}
+
+static void fail(struct relock_async_conn *conn, const char *why)
+{
+    bool was_up = conn->state == RELOCK_ASYNC_CONN_READY;
+
+    if (was_up && relock_async_wait_is_fine(conn))
+        relock_health_prove(&conn->health);
+    relock_health_break(&conn->health, why);
+    drop(conn);
+    if (conn->ops->borrow && !was_up)
+        conn->borrow_ms = relock_clock_now_ms();
+    enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
+    if (was_up)
+        conn->ops->down(conn->arg);
+    if (conn->ops->failed)
+        conn->ops->failed(conn->arg);
+}
+
+void relock_async_conn_fail(struct relock_async_conn *conn, const char *what)
+{
+    char why[RELOCK_WHY_MAX];
+
+    (void)snprintf(why, sizeof(why), "%s: %.180s", conn->server->label, what);
+    fail(conn, why);
+}
+
+/* ---- connecting ---------------------------------------------------------------------------- */
+
+static void begin_login(struct relock_async_conn *conn, struct relock_socket socket)
+{
+    if (relock_wire_open(&conn->wire, socket) < 0) {
+        relock_async_conn_fail(conn, "out of memory for a connection");
+        return;
+    }
+    relock_login_begin(&conn->login, conn->server, &conn->wire.out);
+    conn->wire.awaited = relock_login_command(&conn->login);
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    enter(conn, RELOCK_ASYNC_CONN_LOGGING_IN);
+}
+
+static void step_dial(struct relock_async_conn *conn)
+{
+    struct relock_socket socket;
+    int r;
+
+    relock_async_wait_for(conn, -1, 0); /* the dial may close its socket */
+    r = relock_dial_step(&conn->dial, relock_clock_now_ms(), &socket);
+    if (r == RELOCK_OK) {
+        begin_login(conn, socket);
+    } else if (r == RELOCK_AGAIN) {
+        relock_async_wait_for(conn, conn->dial.fd,
+                              relock_dial_wants_to_write(&conn->dial) ? EV_WRITE : EV_READ);
+        relock_async_wait_arm(conn);
+    } else {
+        fail(conn, conn->dial.why);
+    }
+}
+
+static void connect_now(struct relock_async_conn *conn)
+{
+    if (conn->silent_ms == RELOCK_NEVER)
+        conn->silent_ms = relock_clock_now_ms();
+    if (conn->ops->borrow && conn->borrow_ms == RELOCK_NEVER)
+        conn->borrow_ms = relock_clock_in(conn->answer_ms);
+    enter(conn, RELOCK_ASYNC_CONN_DIALING);
+    step_dial(conn);
+}
+
+void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_peer *peer)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_BACKING_OFF)
+        connect_now(conn);
+    else if (conn->state == RELOCK_ASYNC_CONN_DIALING)
+        step_dial(conn); /* finds that its addresses are outdated */
+    else if (relock_peer_is_of(peer, conn->wire.fd))
+        relock_async_conn_fail(conn, "a sentinel says that another server is the master now");
+}
+
+void relock_async_conn_log_in_again(struct relock_async_conn *conn)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_BACKING_OFF)
+        connect_now(conn);
+    else if (conn->state == RELOCK_ASYNC_CONN_READY || conn->state == RELOCK_ASYNC_CONN_LOGGING_IN)
+        relock_async_conn_fail(conn, "the password was changed");
+}
+
+static void become_ready(struct relock_async_conn *conn)
+{
+    if (conn->was_ready)
+        atomic_fetch_add(&conn->server->counts->reconnects, 1);
+    conn->was_ready = true;
+    conn->quiet_ms = relock_clock_now_ms();
+    conn->borrow_ms = RELOCK_NEVER;
+    enter(conn, RELOCK_ASYNC_CONN_READY);
+    conn->ops->up(conn->arg);
+}
+
+/* ---- handing over -------------------------------------------------------------------------- */
+
+static void log_borrowed(const struct relock_async_conn *conn)
+{
+    const char *why = *conn->health.why ? conn->health.why : conn->dial.why;
+
+    relock_log_write(conn->server->log, RELOCK_LOG_WARNING,
+                     "%s: no connection for renewals could be made, so they go over one of the "
+                     "calls; the last failure was: %s",
+                     conn->server->label, *why ? why : "no answer in time");
+}
+
+/* Returns whether another user has given its connection away. */
+static bool borrow(struct relock_async_conn *conn)
+{
+    struct relock_loan loan;
+
+    conn->borrow_ms = relock_clock_in(BORROW_MS);
+    if (!conn->ops->borrow(conn->arg, &loan))
+        return false;
+    log_borrowed(conn);
+    drop(conn);
+    (void)fcntl(loan.socket.fd, F_SETFL, fcntl(loan.socket.fd, F_GETFL) | O_NONBLOCK);
+    conn->login.conn_id = loan.conn_id;
+    if (relock_wire_open(&conn->wire, loan.socket) < 0) {
+        relock_async_conn_fail(conn, "out of memory for a connection");
+        return true;
+    }
+    conn->wire.has_received = true;
+    conn->silent_ms = RELOCK_NEVER;
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+    become_ready(conn);
+    return true;
+}
+
+bool relock_async_conn_lend(struct relock_async_conn *conn, struct relock_loan *loan)
+{
+    if (conn->state != RELOCK_ASYNC_CONN_READY || relock_async_wait_is_owed(conn) ||
+        conn->wire.out.len > 0 || !relock_wire_is_quiet(&conn->wire))
+        return false;
+    relock_async_wait_for(conn, -1, 0);
+    *loan = (struct relock_loan){
+        .socket = relock_wire_release(&conn->wire),
+        .conn_id = conn->login.conn_id,
+        .n_switches = atomic_load(&conn->server->counts->switches),
+    };
+    conn->login.conn_id = NULL;
+    drop(conn);
+    conn->health.pause_ms = LENT_MS;
+    enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
+    conn->ops->down(conn->arg);
+    return true;
+}
+
+/* ---- sending and receiving ----------------------------------------------------------------- */
+
+void relock_async_conn_send(struct relock_async_conn *conn, unsigned n_replies)
+{
+    bool was_idle = !relock_async_wait_is_owed(conn);
+
+    conn->n_sent += n_replies;
+    conn->pinging = false;
+    if (was_idle) {
+        conn->quiet_ms = relock_clock_now_ms();
+        if (conn->silent_ms == RELOCK_NEVER)
+            conn->silent_ms = conn->quiet_ms;
+        relock_async_wait_arm(conn);
+    }
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
+}
+
+bool relock_async_conn_ping(struct relock_async_conn *conn)
+{
+    struct relock_buffer *out = &conn->wire.out;
+    size_t from = out->len;
+
+    relock_command_words(out, "PING");
+    if (out->failed) {
+        relock_buffer_take_back(out, from);
+        return false;
+    }
+    relock_async_conn_send(conn, 1);
+    conn->pinging = true;
+    relock_async_wait_arm(conn);
+    return true;
+}
+
+void relock_async_conn_flush(struct relock_async_conn *conn)
+{
+    if (conn->state != RELOCK_ASYNC_CONN_READY || !(conn->watched & EV_WRITE))
+        return;
+    /* The loop meets a failure again at the socket, and handles it. */
+    if (relock_wire_flush(&conn->wire) == RELOCK_OK)
+        relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+}
+
+void relock_async_conn_answered(struct relock_async_conn *conn, bool proves)
+{
+    if (!relock_async_wait_is_owed(conn))
+        return;
+    conn->n_answered++;
+    if (proves)
+        relock_health_prove(&conn->health);
+    if (!relock_async_wait_is_owed(conn))
+        relock_async_wait_arm(conn);
+}
+
+static void take_reply(struct relock_async_conn *conn, const struct redisReply *reply)
+{
+    int r;
+
+    if (conn->state == RELOCK_ASYNC_CONN_READY) {
+        conn->ops->reply(conn->arg, reply);
+        return;
+    }
+    r = relock_login_take(&conn->login, reply, &conn->wire.out);
+    conn->wire.awaited = r == RELOCK_AGAIN ? relock_login_command(&conn->login) : NULL;
+    if (r == RELOCK_OK) {
+        relock_health_return(&conn->health, conn->was_ready);
+        become_ready(conn);
+    } else if (r != RELOCK_AGAIN) {
+        fail(conn, conn->login.why);
+    } else if (conn->login.step == RELOCK_LOGIN_ROLE) {
+        relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    }
+}
+
+static void receive(struct relock_async_conn *conn)
+{
+    int r = conn->met < 0 ? conn->met : relock_wire_fill(&conn->wire);
+    bool came = r == RELOCK_OK;
+
+    if (came)
+        conn->silent_ms = conn->quiet_ms = relock_clock_now_ms();
+    while (r == RELOCK_OK) {
+        struct redisReply *reply;
+
+        r = relock_wire_take(&conn->wire, &reply);
+        if (r != RELOCK_OK)
+            break;
+        take_reply(conn, reply);
+        relock_reply_free(reply);
+        if (conn->wire.fd < 0)
+            return; /* the reply has ended the connection */
+    }
+    if (came && !relock_async_wait_is_owed(conn))
+        conn->silent_ms = RELOCK_NEVER;
+    if (r < 0)
+        fail(conn, conn->wire.why);
+}
+
+/* ---- other threads that read --------------------------------------------------------------- */
+
+void relock_async_conn_attend(struct relock_async_conn *conn)
+{
+    if (!relock_async_wait_is_due(conn))
+        return;
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+    if (conn->met < 0)
+        receive(conn);
+}
+
+/* A server that refuses a connection closes it behind the reason. */
+static void fail_to_write(struct relock_async_conn *conn)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_LOGGING_IN && !conn->wire.tls)
+        receive(conn);
+    if (conn->wire.fd >= 0)
+        fail(conn, conn->wire.why);
+}
+
+static void handle_io(struct relock_async_conn *conn, int events)
+{
+    int r;
+
+    if (conn->state == RELOCK_ASYNC_CONN_DIALING) {
+        step_dial(conn);
+        return;
+    }
+    if (events & EV_WRITE) {
+        r = relock_wire_flush(&conn->wire);
+        if (r < 0) {
+            fail_to_write(conn);
+            return;
+        }
+        relock_async_wait_for(conn, conn->wire.fd,
+                              r == RELOCK_AGAIN ? EV_READ | EV_WRITE : EV_READ);
+    }
+    if (events == EV_READ && relock_async_wait_may_leave(conn))
+        relock_async_wait_leave(conn);
+    else if (events & EV_READ)
+        receive(conn);
+}
+
+static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
+{
+    struct relock_async_conn *conn = watcher->data;
+
+    (void)ev;
+    relock_reading_lock(conn->reading);
+    handle_io(conn, events);
+    relock_reading_unlock(conn->reading);
+}
+
+static void check_ready(struct relock_async_conn *conn)
+{
+    if (conn->health.state != RELOCK_HEALTH_FINE && relock_async_wait_is_fine(conn))
+        relock_health_prove(&conn->health);
+    if (conn->left_until_ms <= relock_clock_now_ms()) {
+        conn->left_until_ms = RELOCK_NEVER;
+        relock_async_conn_attend(conn); /* a thread that still polls wakes this one when it stops */
+    }
+    if (relock_clock_now_ms() < relock_async_wait_due_ms(conn))
+        relock_async_wait_arm(conn);
+    else if (relock_async_wait_is_owed(conn))
+        relock_async_conn_fail(conn, "no answer in time");
+    else if (!relock_async_conn_ping(conn))
+        relock_async_conn_fail(conn, "out of memory for a command");
+}
+
+static void fail_login(struct relock_async_conn *conn)
+{
+    char what[64];
+
+    (void)snprintf(what, sizeof(what), "no answer to %s in time", conn->wire.awaited);
+    relock_async_conn_fail(conn, what);
+}
+
+static void handle_deadline(struct relock_async_conn *conn)
+{
+    switch (conn->state) {
+    case RELOCK_ASYNC_CONN_DIALING:
+        step_dial(conn);
+        break;
+    case RELOCK_ASYNC_CONN_LOGGING_IN:
+        relock_resolver_distrust(conn->server->resolver); /* that server may hang */
+        fail_login(conn);
+        break;
+    case RELOCK_ASYNC_CONN_READY:
+        receive(conn); /* if this thread was held up, the answer has come already */
+        if (conn->state == RELOCK_ASYNC_CONN_READY)
+            check_ready(conn);
+        break;
+    case RELOCK_ASYNC_CONN_BACKING_OFF:
+        connect_now(conn);
+        break;
+    case RELOCK_ASYNC_CONN_CLOSED:
+        break;
+    }
+}
+
+static void handle_timer(struct relock_async_conn *conn)
+{
+    if (conn->borrow_ms <= relock_clock_now_ms() && borrow(conn))
+        return;
+    if (relock_async_wait_is_over(conn) || conn->state == RELOCK_ASYNC_CONN_READY)
+        handle_deadline(conn);
+    else
+        relock_async_wait_arm(conn);
+}
+
+static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
+{
+    struct relock_async_conn *conn = watcher->data;
+
+    (void)ev;
+    (void)events;
+    relock_reading_lock(conn->reading);
+    handle_timer(conn);
+    relock_reading_unlock(conn->reading);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
+                            const struct relock_server *server,
+                            const struct relock_async_conn_ops *ops, void *arg)
+{
+    *conn = (struct relock_async_conn){
+        .server = server,
+        .ops = ops,
+        .arg = arg,
+        .ev = ev,
+        .answer_ms = server->command_timeout_ms,
+        .borrow_ms = RELOCK_NEVER,
+        .left_until_ms = RELOCK_NEVER,
+        .silent_ms = RELOCK_NEVER,
+    };
+    relock_dial_init(&conn->dial, server);
+    relock_wire_init(&conn->wire, server->label);
+    relock_health_init(&conn->health, server);
+    ev_init(&conn->io, on_io);
+    conn->io.data = conn;
+    ev_init(&conn->timer, on_timer);
+    conn->timer.data = conn;
+}
+
+void relock_async_conn_deinit(struct relock_async_conn *conn)
+{
+    relock_async_conn_close(conn);
+    relock_wire_deinit(&conn->wire);
+}
+
+void relock_async_conn_open(struct relock_async_conn *conn)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_CLOSED)
+        connect_now(conn);
+}
+
+void relock_async_conn_close(struct relock_async_conn *conn)
+{
+    drop(conn);
+    conn->borrow_ms = RELOCK_NEVER;
+    conn->silent_ms = RELOCK_NEVER; /* it owes nothing until it is opened again */
+    enter(conn, RELOCK_ASYNC_CONN_CLOSED);
+}
+
+void relock_async_conn_abandon(struct relock_async_conn *conn)
+{
+    if (conn->wire.fd >= 0)
+        close(conn->wire.fd);
+    relock_dial_abandon(&conn->dial);
+}

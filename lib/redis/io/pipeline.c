@@ -1,0 +1,489 @@
+#include "redis/io/pipeline.h"
+
+#include "base/clock.h"
+#include "base/decimal.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "redis/connect/conn_id.h"
+#include "redis/connect/explain.h"
+#include "redis/deployment/topology.h"
+#include "redis/io/async_conn.h"
+#include "redis/io/pubsub.h"
+#include "redis/io/sent_command.h"
+#include "redis/lane/lanes.h"
+#include "redis/server/loop.h"
+#include "redis/server/reply.h"
+
+#include <stdlib.h>
+
+/* Several nodes may refer to each other. */
+#define MAX_REDIRECTS 5
+
+/* For how long unknown errors are believed after one was doubted. */
+#define BELIEVE_MS 60000
+
+struct relock_pipeline {
+    struct relock_async_conn conn;
+    struct relock_topology *topology; /* NULL: no server refers to another */
+    struct relock_node *node;         /* of the topology */
+    relock_pipeline_up_fn *up;
+    void *arg;
+    struct relock_sent_command *in_flight; /* in the order of their replies */
+    bool tracks;                           /* the server does */
+    uint64_t believes_until_ms;            /* even unknown errors */
+};
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+static void take_off(const struct relock_pipeline *pipeline, struct relock_flight *flight)
+{
+    struct relock_conn_id *conn_id = pipeline->conn.login.conn_id;
+
+    (void)relock_conn_id_unref(flight->conn_id);
+    flight->conn_id = conn_id ? relock_conn_id_ref(conn_id) : NULL;
+    flight->is_in_flight = true;
+}
+
+/* All of it was appended to the buffer. */
+static void send_command(struct relock_pipeline *pipeline, struct relock_sent_command *command)
+{
+    if (command->flight)
+        take_off(pipeline, command->flight);
+    DL_APPEND(pipeline->in_flight, command);
+    relock_async_conn_send(&pipeline->conn, command->n_replies);
+}
+
+/* Has another node kill the fence. The command behind it cannot run meanwhile: that node does not
+ * have the key. */
+static void kill_at(struct relock_pipeline *pipeline, const struct relock_conn_id *fence)
+{
+    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
+    struct relock_sent_command *kill;
+    size_t from = out->len;
+
+    relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
+    kill = relock_sent_command_appended(out, from, RELOCK_CONN_ID_KILL_FORMS);
+    if (kill)
+        send_command(pipeline, kill);
+}
+
+/* Returns the fence that this server is to kill, or NULL. */
+static const struct relock_conn_id *fence_here(const struct relock_pipeline *pipeline,
+                                               const struct relock_conn_id *fence)
+{
+    struct relock_node *fence_node = NULL;
+
+    if (fence && pipeline->topology)
+        fence_node = relock_topology_fence_node(pipeline->topology, fence, pipeline->node);
+    if (!fence_node && fence && pipeline->topology && pipeline->topology->is_cluster &&
+        relock_conn_id_node(fence) != pipeline->node)
+        return NULL; /* its number may be that of another connection here */
+    if (!fence_node)
+        return fence;
+    if (fence_node->pipeline && relock_async_conn_is_up(&fence_node->pipeline->conn))
+        kill_at(fence_node->pipeline, fence);
+    return NULL;
+}
+
+int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
+                         relock_pipeline_fn *fn, void *arg)
+{
+    const struct relock_conn_id *fence;
+    struct relock_sent_command *command;
+    struct relock_buffer *out;
+    size_t from;
+
+    if (!pipeline)
+        return RELOCK_E_NOMEM;
+    if (!relock_async_conn_is_up(&pipeline->conn))
+        return RELOCK_E_CONN;
+    out = relock_async_conn_out(&pipeline->conn);
+    from = out->len;
+    fence = fence_here(pipeline, call->fence ? *call->fence : NULL);
+    if (fence)
+        relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
+    command = relock_sent_command_new(call, fence != NULL, call->tracker && pipeline->tracks, out);
+    if (!command) {
+        relock_buffer_take_back(out, from);
+        return RELOCK_E_NOMEM;
+    }
+    command->fn = fn;
+    command->arg = arg;
+    send_command(pipeline, command);
+    return RELOCK_OK;
+}
+
+/* A plain command, whose reply has one of the `forms`, was appended since the buffer had the length
+ * `from`. */
+static int send_appended(struct relock_pipeline *pipeline, size_t from, unsigned forms,
+                         relock_pipeline_fn *fn, void *arg)
+{
+    struct relock_sent_command *command =
+        relock_sent_command_appended(relock_async_conn_out(&pipeline->conn), from, forms);
+
+    if (!command)
+        return RELOCK_E_NOMEM;
+    command->fn = fn;
+    command->arg = arg;
+    send_command(pipeline, command);
+    return RELOCK_OK;
+}
+
+int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, relock_pipeline_fn *fn,
+                          void *arg)
+{
+    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
+    char id[RELOCK_DECIMAL_MAX];
+    size_t from = out->len;
+
+    if (!relock_async_conn_is_up(&pipeline->conn))
+        return RELOCK_E_CONN;
+    (void)relock_decimal(id, number);
+    relock_command_words(out, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP");
+    return send_appended(pipeline, from, RELOCK_REPLY_STATUS, fn, arg);
+}
+
+int relock_pipeline_count_replicas(struct relock_pipeline *pipeline, unsigned n,
+                                   uint64_t timeout_ms, relock_pipeline_fn *fn, void *arg)
+{
+    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
+    size_t from = out->len;
+
+    if (!relock_async_conn_is_up(&pipeline->conn))
+        return RELOCK_E_CONN;
+    relock_command_begin(out, 3);
+    relock_command_word(out, "WAIT");
+    relock_command_number(out, n);
+    relock_command_number(out, timeout_ms);
+    return send_appended(pipeline, from, RELOCK_REPLY_INTEGER, fn, arg);
+}
+
+void relock_pipeline_set_tracks(struct relock_pipeline *pipeline, bool tracks)
+{
+    pipeline->tracks = tracks;
+}
+
+bool relock_pipeline_tracks(const struct relock_pipeline *pipeline)
+{
+    return pipeline->tracks;
+}
+
+void relock_pipeline_ping(struct relock_pipeline *pipeline)
+{
+    struct relock_sent_command *ping;
+
+    if (!relock_async_conn_is_up(&pipeline->conn) || pipeline->in_flight)
+        return;
+    ping = calloc(1, sizeof(*ping));
+    if (!ping || !relock_async_conn_ping(&pipeline->conn)) {
+        free(ping); /* out of memory: the next ping does */
+        return;
+    }
+    ping->forms = RELOCK_REPLY_STATUS;
+    DL_APPEND(pipeline->in_flight, ping);
+}
+
+uint64_t relock_pipeline_silent_ms(const struct relock_pipeline *pipeline)
+{
+    return pipeline->conn.silent_ms;
+}
+
+void relock_pipeline_flush(struct relock_pipeline *pipeline)
+{
+    relock_async_conn_flush(&pipeline->conn);
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* Sends the command once more, here or to another node. Returns false when out of memory. */
+static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command *command,
+                   enum relock_call_form form)
+{
+    if (!relock_sent_command_repeat(command, form, command->tracker && pipeline->tracks,
+                                    relock_async_conn_out(&pipeline->conn)))
+        return false;
+    send_command(pipeline, command);
+    return true;
+}
+
+/* Sends it with the script that the server does not have. That of a plain command is empty. */
+static bool brings_script(struct relock_pipeline *pipeline, struct relock_sent_command *command)
+{
+    if (!command->script || *command->script->body == '\0')
+        return false;
+    if (command->form == RELOCK_CALL_BY_HASH)
+        return repeat(pipeline, command, command->asks ? RELOCK_CALL_WHOLE : RELOCK_CALL_LOADED);
+    return command->form == RELOCK_CALL_LOADED && command->cannot_load &&
+           repeat(pipeline, command, RELOCK_CALL_WHOLE);
+}
+
+/* The pipeline of another node for the same commands. */
+static struct relock_pipeline *counterpart(const struct relock_pipeline *pipeline,
+                                           const struct relock_node *node)
+{
+    return pipeline == pipeline->node->confirmer ? node->confirmer : node->pipeline;
+}
+
+/* Returns the result of the command; RELOCK_AGAIN: another node answers it; RELOCK_REPLICA: another
+ * server has taken the place of this one, behind its address. */
+static int redirect(struct relock_pipeline *pipeline, struct relock_sent_command *command,
+                    const char *error)
+{
+    struct relock_topology *topology = pipeline->topology;
+    struct relock_pipeline *other;
+    struct relock_node *node = NULL;
+    bool asks;
+
+    if (command->flight)
+        command->flight->is_in_flight = false;
+    if (topology && command->fn)
+        node = relock_topology_redirect(topology, pipeline->node, error, &asks);
+    relock_topology_drop(topology, node); /* only this thread frees nodes */
+    if (node && node == pipeline->node)
+        return RELOCK_REPLICA;
+    if (!node || ++command->n_redirects > MAX_REDIRECTS)
+        return RELOCK_E_SERVER;
+    if (asks && !relock_script_has_one_key(command->script))
+        return RELOCK_E_SERVER; /* not all its keys may be there yet */
+    if (topology->io.open(topology, node) < 0)
+        return RELOCK_E_NOMEM;
+    other = counterpart(pipeline, node);
+    if (!relock_async_conn_is_up(&other->conn))
+        return RELOCK_E_CONN; /* its user tries again when it is */
+    command->asks = asks;
+    return repeat(other, command, RELOCK_CALL_BY_HASH) ? RELOCK_AGAIN : RELOCK_E_NOMEM;
+}
+
+static int result_of(struct relock_pipeline *pipeline, struct relock_sent_command *command,
+                     const char *error, enum relock_refusal refusal)
+{
+    if (!error)
+        return command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
+    if (refusal == RELOCK_REFUSED_SCRIPT && brings_script(pipeline, command))
+        return RELOCK_AGAIN;
+    if (refusal == RELOCK_REFUSED_MOVED)
+        return redirect(pipeline, command, error);
+    return relock_refusal_result(refusal);
+}
+
+/* Calls the user of the command. The reply of a command behind a kill that was refused would hide
+ * that: an older command may still run. Behind ASKING, or if the server has turned tracking off,
+ * the keys are not tracked. */
+static void finish(struct relock_pipeline *pipeline, const struct relock_sent_command *command,
+                   int result, const struct redisReply *reply)
+{
+    bool is_tracked = command->is_tracked && pipeline->tracks && result == RELOCK_OK;
+    bool has_reply = result != RELOCK_E_CONN && !command->is_kill_refused;
+
+    if (command->tracker)
+        *command->tracker = is_tracked ? pipeline->node : NULL;
+    if (command->answered_by && result == RELOCK_OK)
+        *command->answered_by = pipeline->node;
+    if (command->fn)
+        command->fn(command->arg, result, has_reply ? reply : NULL);
+}
+
+/* This server was replaced. The node's connection for messages leads to the same server, so it is
+ * made again, too: tracking needs both connections at one server. */
+static void leave(struct relock_pipeline *pipeline, const char *why)
+{
+    if (pipeline->node && pipeline->node->pubsub)
+        relock_pubsub_leave(pipeline->node->pubsub, why);
+    relock_async_conn_fail(&pipeline->conn, why);
+}
+
+/* It is in flight no more. */
+static void answer(struct relock_pipeline *pipeline, struct relock_sent_command *command,
+                   const struct redisReply *reply, enum relock_refusal refusal)
+{
+    const char *error = relock_reply_error(reply);
+    int result = result_of(pipeline, command, error, refusal);
+    char why[RELOCK_WHY_MAX];
+
+    if (result == RELOCK_AGAIN)
+        return;
+    finish(pipeline, command, result == RELOCK_REPLICA ? RELOCK_E_CONN : result, reply);
+    if (result == RELOCK_REPLICA) {
+        relock_explain_replaced(why, error);
+        leave(pipeline, why);
+    } else if (refusal == RELOCK_REFUSED_HERE && command->fn) {
+        relock_explain(why, command->script, error);
+        leave(pipeline, why);
+    }
+    free(command);
+}
+
+/* An unknown error may be the reply to bytes of another program on this connection. Soon after one
+ * was doubted, the next is believed: it must not end the renewals of other locks again and again.
+ */
+static bool can_be_answer(struct relock_pipeline *pipeline,
+                          const struct relock_sent_command *command, const struct redisReply *reply)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    bool may_doubt = now_ms >= pipeline->believes_until_ms;
+
+    if (relock_sent_command_fits(command, reply, may_doubt))
+        return true;
+    pipeline->believes_until_ms = relock_clock_after(now_ms, BELIEVE_MS);
+    return false;
+}
+
+static void on_reply(void *arg, const struct redisReply *reply)
+{
+    struct relock_pipeline *pipeline = arg;
+    const char *error = relock_reply_error(reply);
+    enum relock_refusal refusal = error ? relock_refusal_of(error) : RELOCK_REFUSED;
+    struct relock_sent_command *command = pipeline->in_flight;
+
+    if (!command) {
+        relock_async_conn_fail(&pipeline->conn, RELOCK_REPLY_UNASKED);
+        return;
+    }
+    if (!can_be_answer(pipeline, command, reply)) {
+        relock_async_conn_fail(&pipeline->conn, RELOCK_REPLY_MISFIT);
+        return;
+    }
+    relock_async_conn_answered(&pipeline->conn,
+                               refusal != RELOCK_REFUSED_HERE && refusal != RELOCK_REFUSED_MOVED);
+    if (command->next_reply == RELOCK_NEXT_CACHING && error)
+        pipeline->tracks = false;
+    if (!relock_sent_command_take(command, pipeline->conn.server, reply))
+        return;
+    DL_DELETE(pipeline->in_flight, command);
+    answer(pipeline, command, reply, refusal);
+}
+
+static void on_up(void *arg)
+{
+    struct relock_pipeline *pipeline = arg;
+
+    if (pipeline->node)
+        relock_topology_trust(pipeline->node);
+    pipeline->up(pipeline->arg);
+}
+
+static void on_down(void *arg)
+{
+    struct relock_pipeline *pipeline = arg;
+    struct relock_sent_command *command;
+
+    pipeline->tracks = false;
+    while ((command = pipeline->in_flight)) {
+        DL_DELETE(pipeline->in_flight, command);
+        finish(pipeline, command, RELOCK_E_CONN, NULL);
+        free(command);
+    }
+}
+
+/* A node that is down may have lost its slots to another one. If it has none any more, no
+ * connection to it is needed. */
+static void on_failure(void *arg)
+{
+    struct relock_pipeline *pipeline = arg;
+
+    if (!pipeline->topology)
+        return;
+    relock_topology_distrust(pipeline->topology, pipeline->node);
+    if (!relock_topology_uses(pipeline->topology, pipeline->node))
+        relock_async_conn_close(&pipeline->conn);
+}
+
+/* Only a node without keys may do without its renewals. */
+static bool borrow(void *arg, struct relock_loan *loan)
+{
+    struct relock_pipeline *pipeline = arg;
+
+    return pipeline->node && relock_lanes_lend(pipeline->node->lanes, loan);
+}
+
+static const struct relock_async_conn_ops conn_ops = {
+    .up = on_up,
+    .reply = on_reply,
+    .down = on_down,
+    .failed = on_failure,
+    .borrow = borrow,
+};
+
+int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *server,
+                        uint64_t answer_ms, relock_pipeline_up_fn *up, void *arg,
+                        struct relock_pipeline **pipeline)
+{
+    struct relock_pipeline *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return RELOCK_E_NOMEM;
+    relock_async_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
+    new->conn.answer_ms = answer_ms;
+    /* Notices a dead connection before the server itself is taken for silent. */
+    new->conn.pong_ms = server->command_timeout_ms / 2;
+    new->up = up;
+    new->arg = arg;
+    *pipeline = new;
+    return RELOCK_OK;
+}
+
+struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline)
+{
+    struct relock_sent_command *command, *next;
+
+    if (!pipeline)
+        return NULL;
+    relock_async_conn_deinit(&pipeline->conn);
+    DL_FOREACH_SAFE(pipeline->in_flight, command, next)
+    free(command);
+    free(pipeline);
+    return NULL;
+}
+
+void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topology *topology,
+                          struct relock_node *node)
+{
+    pipeline->topology = topology;
+    pipeline->node = node;
+}
+
+bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline)
+{
+    enum relock_async_conn_state state = pipeline->conn.state;
+
+    return !pipeline->in_flight &&
+           (state == RELOCK_ASYNC_CONN_CLOSED || state == RELOCK_ASYNC_CONN_READY);
+}
+
+void relock_pipeline_open(struct relock_pipeline *pipeline)
+{
+    relock_async_conn_open(&pipeline->conn);
+}
+
+bool relock_pipeline_lend(struct relock_pipeline *pipeline, struct relock_loan *loan)
+{
+    return relock_async_conn_lend(&pipeline->conn, loan);
+}
+
+void relock_pipeline_close_idle(struct relock_pipeline *pipeline)
+{
+    if (pipeline->in_flight)
+        return;
+    pipeline->tracks = false;
+    relock_async_conn_close(&pipeline->conn);
+}
+
+struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline)
+{
+    return relock_async_conn_is_up(&pipeline->conn) ? pipeline->conn.login.conn_id : NULL;
+}
+
+void relock_pipeline_abandon(struct relock_pipeline *pipeline)
+{
+    relock_async_conn_abandon(&pipeline->conn);
+}
+
+void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_peer *peer)
+{
+    relock_async_conn_cut(&pipeline->conn, peer);
+}
+
+void relock_pipeline_log_in_again(struct relock_pipeline *pipeline)
+{
+    relock_async_conn_log_in_again(&pipeline->conn);
+}

@@ -1,0 +1,66 @@
+#include "redis/io/reading.h"
+
+#include "base/descriptor.h"
+#include "redis/server/loop.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct relock_reading *relock_reading_new(struct relock_loop *loop)
+{
+    struct relock_reading *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    new->event_fd = relock_descriptor_eventfd();
+    if (new->event_fd < 0) {
+        free(new);
+        return NULL;
+    }
+    new->loop = loop;
+    relock_mutex_init(&new->mutex);
+    return new;
+}
+
+struct relock_reading *relock_reading_free(struct relock_reading *reading)
+{
+    if (!reading)
+        return NULL;
+    relock_mutex_deinit(&reading->mutex);
+    close(reading->event_fd);
+    free(reading);
+    return NULL;
+}
+
+void relock_reading_abandon(struct relock_reading *reading)
+{
+    if (reading)
+        close(reading->event_fd);
+}
+
+RELOCK_UNCHECKED void relock_reading_lock(struct relock_reading *reading)
+{
+    if (reading)
+        relock_mutex_lock(&reading->mutex);
+}
+
+RELOCK_UNCHECKED void relock_reading_unlock(struct relock_reading *reading)
+{
+    if (reading)
+        relock_mutex_unlock(&reading->mutex);
+}
+
+bool relock_reading_is_left(const struct relock_reading *reading)
+{
+    return reading && reading->shared.is_polled && reading->shared.n_waiting == 1 &&
+           !reading->shared.is_needed;
+}
+
+bool relock_reading_is_due(const struct relock_reading *reading, bool is_left_for_a_while)
+{
+    unsigned n_polling = reading->shared.is_polled ? 1 : 0;
+
+    if (reading->shared.is_needed || reading->shared.n_waiting > n_polling)
+        return true;
+    return n_polling == 0 && !is_left_for_a_while;
+}

@@ -1,0 +1,214 @@
+#include "redis/lane/inflight.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "redis/connect/conn_id.h"
+#include "redis/lane/exchange.h"
+#include "redis/lane/orphan.h"
+#include "redis/server/reply.h"
+
+#include <stdio.h>
+
+uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight)
+{
+    const struct relock_exchange *at;
+    uint64_t due_ms = RELOCK_NEVER;
+
+    DL_FOREACH(inflight->exchanges, at)
+    {
+        due_ms = relock_clock_sooner(due_ms, at->limit_ms);
+        if (!at->is_orphan)
+            due_ms = relock_clock_sooner(due_ms, at->leave_ms);
+    }
+    return due_ms;
+}
+
+struct relock_exchange *relock_inflight_first(const struct relock_inflight *inflight)
+{
+    struct relock_exchange *at;
+
+    DL_FOREACH(inflight->exchanges, at)
+    if (!at->is_orphan)
+        return at;
+    return NULL;
+}
+
+/* ---- ending without replies ---------------------------------------------------------------- */
+
+static void fail(struct relock_inflight *inflight, struct relock_exchange *exchange, int result)
+{
+    exchange->reply = relock_reply_free(exchange->reply);
+    exchange->before = relock_reply_free(exchange->before);
+    if (exchange->sent && inflight->conn.login.conn_id)
+        exchange->conn_id = relock_conn_id_ref(inflight->conn.login.conn_id);
+    exchange->result = result;
+    exchange->ended = true;
+    (void)snprintf(exchange->why, sizeof(exchange->why), "%s", inflight->conn.wire.why);
+}
+
+static void end_orphans(struct relock_inflight *inflight)
+{
+    struct relock_exchange *at, *next;
+
+    DL_FOREACH_SAFE(inflight->exchanges, at, next)
+    {
+        if (!at->is_orphan)
+            continue;
+        DL_DELETE(inflight->exchanges, at);
+        relock_orphan_end(relock_orphan_of(at), false);
+    }
+}
+
+void relock_inflight_fail(struct relock_inflight *inflight, int result,
+                          struct relock_exchange *unsent, struct relock_exchange **ended)
+{
+    struct relock_exchange *at;
+
+    end_orphans(inflight);
+    DL_CONCAT(inflight->exchanges, unsent);
+    DL_FOREACH(inflight->exchanges, at)
+    fail(inflight, at, result);
+    relock_sync_conn_close(&inflight->conn);
+    DL_CONCAT(*ended, inflight->exchanges);
+    inflight->exchanges = NULL;
+}
+
+void relock_inflight_close(struct relock_inflight *inflight)
+{
+    relock_sync_conn_close(&inflight->conn);
+    end_orphans(inflight);
+}
+
+/* Its caller returns without the replies. Returns false when out of memory. */
+static bool leave(struct relock_inflight *inflight, struct relock_exchange *exchange)
+{
+    struct relock_orphan *orphan = relock_orphan_new(exchange, inflight->conn.login.conn_id);
+
+    if (!orphan)
+        return false;
+    DL_PREPEND_ELEM(inflight->exchanges, exchange, &orphan->exchange);
+    DL_DELETE(inflight->exchanges, exchange);
+    fail(inflight, exchange, RELOCK_E_CONN);
+    exchange->orphan = orphan;
+    return true;
+}
+
+/* No reply came in time: exchanges whose deadline has passed leave. Returns RELOCK_E_CONN when that
+ * means that the connection has failed. */
+static int let_leave(struct relock_inflight *inflight, struct relock_exchange **ended)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_exchange *at, *next;
+
+    DL_FOREACH_SAFE(inflight->exchanges, at, next)
+    {
+        if (now_ms >= at->limit_ms)
+            return RELOCK_E_CONN;
+        if (at->is_orphan || now_ms < at->leave_ms)
+            continue;
+        if (!leave(inflight, at))
+            return RELOCK_E_CONN;
+        DL_APPEND(*ended, at);
+    }
+    return RELOCK_OK;
+}
+
+/* ---- sending and receiving ----------------------------------------------------------------- */
+
+int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchange *exchanges,
+                         uint64_t now_ms)
+{
+    struct relock_sync_conn *conn = &inflight->conn;
+    uint64_t least_ms = relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS);
+    struct relock_exchange *at;
+    uint64_t due_ms;
+    int r;
+
+    DL_FOREACH(exchanges, at)
+    {
+        at->starts = conn->wire.out.len;
+        if (at->kills)
+            relock_conn_id_kill(at->kills, conn->login.conn_id, &conn->wire.out);
+        else
+            relock_buffer_append(&conn->wire.out, at->commands.data, at->commands.len);
+        at->leave_ms = relock_clock_later(least_ms, at->deadline_ms);
+        at->limit_ms = relock_clock_after(now_ms, conn->server->command_timeout_ms);
+    }
+    DL_CONCAT(inflight->exchanges, exchanges);
+    /* Also after the deadline: a command sent in part must be completed. */
+    due_ms = relock_inflight_due_ms(inflight);
+    r = relock_sync_conn_send(conn, relock_clock_later(due_ms, least_ms));
+    /* The concatenation left `exchanges` in place as the tail of the list. */
+    DL_FOREACH(exchanges, at)
+    at->sent = at->starts < conn->n_sent;
+    return r;
+}
+
+/* The reply belongs to the first in flight. Returns that exchange if this was its last reply and
+ * its caller waits. */
+static struct relock_exchange *take_reply(struct relock_inflight *inflight,
+                                          struct redisReply *reply)
+{
+    struct relock_exchange *exchange = inflight->exchanges;
+
+    relock_reply_free(exchange->before);
+    exchange->before = exchange->reply;
+    exchange->reply = reply;
+    if (--exchange->n_left > 0)
+        return NULL;
+    DL_DELETE(inflight->exchanges, exchange);
+    if (exchange->is_orphan) {
+        relock_orphan_end(relock_orphan_of(exchange), true);
+        return NULL;
+    }
+    exchange->result = RELOCK_OK;
+    exchange->ended = true;
+    return exchange;
+}
+
+/* Whether the reply can be that to the first in flight. */
+static bool fits(const struct relock_inflight *inflight, const struct redisReply *reply)
+{
+    const struct relock_exchange *exchange = inflight->exchanges;
+
+    return relock_reply_fits(reply,
+                             exchange->n_left == 1 ? exchange->forms : exchange->forms_before);
+}
+
+/* Those that have ended are in flight again, to fail. Returns RELOCK_E_CONN. */
+static int distrust(struct relock_inflight *inflight, const char *what,
+                    struct relock_exchange **ended)
+{
+    DL_CONCAT(*ended, inflight->exchanges);
+    inflight->exchanges = *ended;
+    *ended = NULL;
+    return relock_sync_conn_distrust(&inflight->conn, what);
+}
+
+int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
+                            struct relock_exchange **ended)
+{
+    struct redisReply *reply;
+    int r = relock_sync_conn_receive_soon(&inflight->conn, until_ms, &reply);
+
+    if (r == RELOCK_AGAIN)
+        return let_leave(inflight, ended);
+    while (r == RELOCK_OK) {
+        struct relock_exchange *exchange;
+
+        if (!fits(inflight, reply)) {
+            relock_reply_free(reply);
+            return distrust(inflight, RELOCK_REPLY_MISFIT, ended);
+        }
+        exchange = take_reply(inflight, reply);
+        if (exchange)
+            DL_APPEND(*ended, exchange);
+        if (!inflight->exchanges)
+            break;
+        r = relock_wire_take(&inflight->conn.wire, &reply);
+    }
+    if (r == RELOCK_OK && !relock_wire_is_quiet(&inflight->conn.wire))
+        return distrust(inflight, RELOCK_REPLY_UNASKED, ended);
+    return r == RELOCK_AGAIN ? RELOCK_OK : r;
+}

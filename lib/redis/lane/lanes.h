@@ -1,0 +1,69 @@
+/*
+ * Lanes - the lanes to a server, of which each call joins one
+ *
+ * As many calls as there are lanes have one each. More calls share them, and the more calls there
+ * are, the fewer lanes they join: the server answers large batches with less work. A call that
+ * holds up the commands behind it (WAIT) joins a lane alone. While a lane cannot connect, calls
+ * join those that can.
+ *
+ * Threads: join and leave from any.
+ */
+#ifndef RELOCK_LANES_H
+#define RELOCK_LANES_H
+
+#include "redis/server/server.h"
+
+#include <stdbool.h>
+
+struct relock_lane;
+struct relock_lanes;
+struct relock_loan;
+struct relock_loop;
+struct relock_peer;
+
+/* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_lanes_new(const struct relock_server *server, unsigned n, struct relock_lanes **lanes);
+
+/* No lane may have a user. Takes NULL. Returns NULL. */
+struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes);
+
+/* Closes the connections that no call uses. Threads: any. */
+void relock_lanes_close_idle(struct relock_lanes *lanes);
+
+/* Commands that come from now on go out over new connections. From any thread. */
+void relock_lanes_retire(struct relock_lanes *lanes);
+
+/* In a forked child: closes the descriptors and does nothing else. */
+void relock_lanes_abandon(struct relock_lanes *lanes);
+
+/*
+ * Gives away a connection that no call uses. If there is none, calls leave one of the lanes alone
+ * for a moment: try again soon. Threads: the I/O thread. Returns whether it did.
+ */
+bool relock_lanes_lend(struct relock_lanes *lanes, struct relock_loan *loan);
+
+/* From now on the thread of this loop may give calls a connection: it is woken when they want one.
+ * Threads: the I/O thread. */
+void relock_lanes_serve(struct relock_lanes *lanes, struct relock_loop *loop);
+
+/* Whether a call wants a connection, and no lane has one. Says so once. Threads: the I/O thread. */
+bool relock_lanes_want(struct relock_lanes *lanes);
+
+/* The next lane that has to connect uses this connection. Threads: the I/O thread. */
+void relock_lanes_give(struct relock_lanes *lanes, const struct relock_loan *loan);
+
+/* Ends the connections that lead to this peer. From any thread. */
+void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer);
+
+/*
+ * Joins a lane. A call that wants one `alone` waits until a lane is unused; calls that come later
+ * wait behind it.
+ *
+ * Returns RELOCK_OK; RELOCK_E_CONN at the deadline: RELOCK_LANES_BUSY.
+ */
+#define RELOCK_LANES_BUSY "all connections were busy until the deadline"
+int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_ms,
+                      struct relock_lane **lane);
+void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * Synchronous connection - a connection whose functions block until a deadline
+ *
+ * It connects when it is first needed, and again after its user has closed it because of a failure.
+ * A deadline is no failure: the next call continues to connect, and the user handles a late reply.
+ *
+ * Threads: its user, one at a time; cut from any.
+ */
+#ifndef RELOCK_SYNC_CONN_H
+#define RELOCK_SYNC_CONN_H
+
+#include "base/thread.h"
+#include "redis/connect/dial.h"
+#include "redis/connect/login.h"
+#include "redis/connect/wire.h"
+#include "redis/lane/spin.h"
+
+struct relock_loan;
+struct relock_peer;
+
+enum relock_sync_conn_state {
+    RELOCK_SYNC_CONN_CLOSED,
+    RELOCK_SYNC_CONN_DIALING,
+    RELOCK_SYNC_CONN_LOGGING_IN,
+    RELOCK_SYNC_CONN_READY,
+};
+
+struct relock_sync_conn {
+    const struct relock_server *server;
+    enum relock_sync_conn_state state;
+    struct relock_dial dial;   /* used in DIALING */
+    struct relock_login login; /* used in LOGGING_IN; `conn_id` is this connection's in READY */
+    uint64_t connect_by_ms;    /* in both: the time limit of the attempt */
+    struct relock_wire wire;
+    uint64_t timeout_ms; /* the timeout that the socket has now */
+    uint64_t used_ms;    /* when it was last used */
+    size_t n_sent;       /* how many bytes the last send has written */
+    uint64_t n_ready;    /* how often it became READY */
+    struct relock_spin spin;
+
+    struct relock_mutex mutex;
+    struct {
+        int fd; /* the socket of `wire`; -1 */
+    } guarded;  /* by mutex */
+};
+
+void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_server *server);
+void relock_sync_conn_deinit(struct relock_sync_conn *conn);
+
+/* In a forked child: closes the descriptor and does nothing else. */
+void relock_sync_conn_abandon(struct relock_sync_conn *conn);
+
+/*
+ * Connects and logs in, unless it is connected.
+ *
+ * Returns RELOCK_OK; RELOCK_AGAIN at the deadline: the next call continues, for
+ * `connect_timeout_ms` in all; RELOCK_REPLICA, RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER,
+ * RELOCK_E_UNSUPPORTED, RELOCK_E_NOMEM. A failure has its cause in `wire.why`.
+ */
+int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms);
+
+/* Returns RELOCK_OK if it is connected, else RELOCK_E_CONN. */
+int relock_sync_conn_keep(struct relock_sync_conn *conn);
+
+/* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM; before the
+ * first reply also RELOCK_E_AUTH. */
+int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
+
+/* Waits for the next reply, which the caller frees. Returns as relock_sync_conn_send, or
+ * RELOCK_AGAIN at the deadline: the reply may still come. */
+int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                             struct redisReply **reply);
+
+/* The same for the only reply in flight: retries the socket for a moment before it sleeps. */
+int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                                  struct redisReply **reply);
+
+/* Replies do not belong to the commands that they seem to answer: logs that, for the reason `what`.
+ * Returns RELOCK_E_CONN, with which the user closes the connection. */
+int relock_sync_conn_distrust(struct relock_sync_conn *conn, const char *what);
+
+/* Closes the connection. It can be made again. */
+void relock_sync_conn_close(struct relock_sync_conn *conn);
+
+/* Gives the connection away, if there is one that works and nothing is in flight on it. Returns
+ * whether it did. */
+bool relock_sync_conn_lend(struct relock_sync_conn *conn, struct relock_loan *loan);
+
+/* Closes the connection and goes on with this one, if that can be used. */
+void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_loan *loan);
+
+/* Ends the connection under its user, who meets a failure, if it leads to this peer. */
+void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_peer *peer);
+
+#endif
