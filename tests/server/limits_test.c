@@ -42,6 +42,21 @@ static void outlives_leases(struct fixture *f, struct relock_lock *lock)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
+static struct server *start_replica(struct server *master)
+{
+    struct server_options options = {.args = {"--replicaof", "127.0.0.1", NULL}};
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", master->port);
+    options.args[2] = port;
+    return server_start(&options);
+}
+
+static bool is_in_sync(void *arg)
+{
+    return strstr(probe_text(arg, "INFO replication"), "state=online") != NULL;
+}
+
 static struct relock_client *client_with_one_connection(struct fixture *f)
 {
     struct relock_client *client;
@@ -172,6 +187,70 @@ static void more_threads_than_connections_share_those_that_there_are(void **stat
     assert_true(n_refused_connections(f) - n_refused < N_THREADS * ROUNDS / 10);
     outlives_leases(f, held);
     assert_result(relock_unlock(held), RELOCK_OK);
+}
+
+struct crowd {
+    struct relock_lock *lock;
+    uint64_t until_ms;
+};
+
+static int take_turns_until(void *arg)
+{
+    const struct crowd *crowd = arg;
+    int r = RELOCK_OK;
+
+    while (now_ms() < crowd->until_ms && r == RELOCK_OK) {
+        r = relock_lock(crowd->lock);
+        if (r == RELOCK_OK)
+            r = relock_unlock(crowd->lock);
+    }
+    return r;
+}
+
+static void a_hold_outlives_a_crowd_at_the_only_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with_one_connection(f);
+    struct relock_lock *held = fixture_lock(f, client, "held");
+    struct crowd crowd[N_THREADS];
+    struct actor *actors[N_THREADS];
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    for (int i = 0; i < N_THREADS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "lock%d", i);
+        crowd[i].lock = fixture_lock(f, client, name);
+        crowd[i].until_ms = now_ms() + slow_ms(N_LEASES * LEASE_MS);
+        actors[i] = actor_start();
+        actor_begin(actors[i], take_turns_until, &crowd[i]);
+    }
+    assert_results(actors, N_THREADS, RELOCK_OK);
+    assert_result(relock_check(held, 0, NULL), RELOCK_OK);
+    assert_int_equal(losses_count(f->losses), 0);
+    assert_result(relock_unlock(held), RELOCK_OK);
+}
+
+/* Replicas have to acknowledge its renewals, which takes a further connection. */
+static void an_acknowledged_hold_is_renewed_over_the_only_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica(f->server);
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
+    leave_room_for(f, 1);
+    client = fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                                        .min_replicas = 1,
+                                                        .replica_timeout_ms = slow_ms(2000)});
+    lock = fixture_lock(f, client, "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    outlives_leases(f, lock);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    server_stop(replica);
 }
 
 static void a_waiter_without_messages_asks_and_the_log_says_so(void **state)
@@ -314,6 +393,8 @@ int main(void)
         LIMITS_TEST(asynchronous_calls_go_over_the_only_connection),
         LIMITS_TEST(a_hold_outlives_the_end_of_the_connection_for_renewals),
         LIMITS_TEST(more_threads_than_connections_share_those_that_there_are),
+        LIMITS_TEST(a_hold_outlives_a_crowd_at_the_only_connection),
+        LIMITS_TEST(an_acknowledged_hold_is_renewed_over_the_only_connection),
         LIMITS_TEST(a_waiter_without_messages_asks_and_the_log_says_so),
     };
 

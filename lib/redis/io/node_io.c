@@ -217,7 +217,8 @@ void relock_node_io_share(struct relock_topology *topology)
 
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         if (at->pipeline && relock_lanes_want(at->lanes) &&
-            relock_pipeline_lend(at->pipeline, &loan))
+            (relock_pipeline_lend(at->pipeline, &loan) ||
+             (at->confirmer && relock_pipeline_lend(at->confirmer, &loan))))
             relock_lanes_give(at->lanes, &loan);
 }
 

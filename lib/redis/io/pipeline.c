@@ -30,6 +30,7 @@ struct relock_pipeline {
     void *arg;
     struct relock_sent_command *in_flight; /* in the order of their replies */
     bool tracks;                           /* the server does */
+    bool is_missed;                        /* there was a call for it while it was not up */
     uint64_t believes_until_ms;            /* even unknown errors */
 };
 
@@ -95,7 +96,8 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
 
     if (!pipeline)
         return RELOCK_E_NOMEM;
-    if (!relock_async_conn_is_up(&pipeline->conn))
+    pipeline->is_missed = !relock_async_conn_is_up(&pipeline->conn);
+    if (pipeline->is_missed)
         return RELOCK_E_CONN;
     out = relock_async_conn_out(&pipeline->conn);
     from = out->len;
@@ -388,12 +390,19 @@ static void on_failure(void *arg)
         relock_async_conn_close(&pipeline->conn);
 }
 
-/* Only a node without keys may do without its renewals. */
+/* From calls, or from the other pipeline of the node, which may have the only connection. */
 static bool borrow(void *arg, struct relock_loan *loan)
 {
     struct relock_pipeline *pipeline = arg;
+    struct relock_node *node = pipeline->node;
+    struct relock_pipeline *other;
 
-    return pipeline->node && relock_lanes_lend(pipeline->node->lanes, loan);
+    if (!node)
+        return false;
+    if (relock_lanes_lend(node->lanes, loan))
+        return true;
+    other = pipeline == node->confirmer ? node->pipeline : node->confirmer;
+    return pipeline->is_missed && other && relock_pipeline_lend(other, loan);
 }
 
 static const struct relock_async_conn_ops conn_ops = {
