@@ -2,6 +2,7 @@
 #include "talk.h"
 
 #include "base/clock.h"
+#include "redis/spare.h"
 #include "support/actor.h"
 
 #include <sched.h>
@@ -9,6 +10,7 @@
 
 #define N_ACTORS 6
 #define ROUNDS 500
+#define BRIEFLY_MS 50 /* less than a claim lasts */
 
 static struct relock_lane *join(bool alone)
 {
@@ -305,6 +307,71 @@ static void no_lane_is_ever_used_alone_by_two_or_lost(void **state)
         relock_lanes_leave(lanes, both[i]);
 }
 
+/* ---- giving connections away --------------------------------------------------------------- */
+
+/* Two lanes. The driver of the first one noted that it is connected, but that has ended since; the
+ * second one is in use. */
+static void join_both(struct relock_lane *lane[2])
+{
+    lane[0] = join(false);
+    lane[1] = join(false);
+    atomic_store(&lane[0]->is_up, true);
+    relock_lanes_leave(lanes, lane[0]);
+}
+
+static void calls_leave_a_lane_alone_that_works_not_an_idle_one_that_has_ended(void **state)
+{
+    struct relock_lane *lane[2];
+    struct relock_loan loan;
+
+    (void)state;
+
+    join_both(lane);
+    atomic_store(&lane[1]->is_up, true);
+    assert_false(relock_lanes_lend(lanes, &loan));
+    assert_ptr_equal(join(false), lane[0]);
+    assert_ptr_equal(join(false), lane[0]);
+    for (int i = 0; i < 2; i++)
+        relock_lanes_leave(lanes, lane[0]);
+    relock_lanes_leave(lanes, lane[1]);
+}
+
+static void a_connection_is_wanted_although_an_idle_one_has_not_failed_yet(void **state)
+{
+    struct relock_lane *lane[2];
+
+    (void)state;
+
+    join_both(lane);
+    relock_spare_want(lane[1]->spare);
+    assert_true(relock_lanes_want(lanes));
+    assert_false(relock_lanes_want(lanes)); /* once */
+    relock_lanes_leave(lanes, lane[1]);
+}
+
+static void a_caller_that_a_claim_holds_up_is_admitted_when_the_connection_is_given(void **state)
+{
+    struct relock_call call = {.script = &relock_script_renew, .key = {"orders", 6}};
+    struct relock_lane *connected, *alone;
+    struct actor *waiting = actor_start();
+    struct relock_loan loan;
+
+    (void)state;
+
+    talk_connect(&call, 1);
+    connected = join(false);
+    alone = join(true);
+    assert_false(relock_lanes_lend(lanes, &loan));
+    relock_lanes_leave(lanes, connected);
+    actor_begin(waiting, be_served, NULL);
+    let_pass(BRIEFLY_MS); /* if it is late, it need not wait */
+    assert_true(relock_lanes_lend(lanes, &loan));
+    assert_true(actor_result(waiting) >= 0);
+    actor_end_all();
+    relock_lanes_leave(lanes, alone);
+    relock_lanes_give(lanes, &loan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +386,9 @@ int main(void)
         TALK_TEST(later_callers_wait_behind_one_that_wants_a_lane_alone),
         TALK_TEST(a_caller_that_times_out_admits_those_behind_it),
         TALK_TEST(no_lane_is_ever_used_alone_by_two_or_lost),
+        TALK_TEST(calls_leave_a_lane_alone_that_works_not_an_idle_one_that_has_ended),
+        TALK_TEST(a_connection_is_wanted_although_an_idle_one_has_not_failed_yet),
+        TALK_TEST(a_caller_that_a_claim_holds_up_is_admitted_when_the_connection_is_given),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

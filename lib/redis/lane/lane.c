@@ -68,6 +68,13 @@ void relock_lane_cut(struct relock_lane *lane, const struct relock_peer *peer)
     relock_sync_conn_cut(&lane->inflight.conn, peer);
 }
 
+bool relock_lane_still_works(struct relock_lane *lane)
+{
+    struct relock_sync_conn *conn = &lane->inflight.conn;
+
+    return conn->state == RELOCK_SYNC_CONN_READY && !relock_wire_has_ended(&conn->wire);
+}
+
 bool relock_lane_lend(struct relock_lane *lane, struct relock_loan *loan)
 {
     if (atomic_load(&lane->retired) || lane->inflight.exchanges ||
@@ -281,6 +288,7 @@ static void fail_all(struct relock_lane *lane, int result, struct relock_exchang
     at->queued = false;
     relock_mutex_unlock(&lane->mutex);
     relock_inflight_fail(&lane->inflight, result, unsent, ended);
+    atomic_store(&lane->is_up, false);
 }
 
 static void drive_on(struct relock_lane *lane, struct relock_exchange *own)

@@ -39,8 +39,8 @@ struct relock_lane {
     atomic_bool retired;             /* set by any thread, reset by the driver */
     struct relock_spare *spare;      /* constant: a connection to use, if it is there; or NULL */
 
-    /* how the last attempt to connect ended; set by the driver, or while no thread uses the lane */
-    atomic_bool is_up;
+    /* set by the driver, or while no thread uses the lane */
+    atomic_bool is_up; /* it was connected when it was last used */
     atomic_uint_fast64_t down_until_ms; /* others are better until then; 0: it has not failed */
 };
 
@@ -63,6 +63,9 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
 
 /* The next exchange goes out over a new connection; those in flight are answered over this one. */
 void relock_lane_retire(struct relock_lane *lane);
+
+/* Whether its connection works, as far as that shows without a command. No thread uses the lane. */
+bool relock_lane_still_works(struct relock_lane *lane);
 
 /* Gives its connection away, if that works. No thread uses the lane. Returns whether it did. */
 bool relock_lane_lend(struct relock_lane *lane, struct relock_loan *loan);

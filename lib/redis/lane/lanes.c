@@ -237,15 +237,23 @@ void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane)
 
 /* ---- giving connections away --------------------------------------------------------------- */
 
+/* The connection of an idle lane may have ended unnoticed. Under the mutex of the lanes. */
+static bool is_up(struct slot *slot)
+{
+    return slot->n_users > 0 ? atomic_load(&slot->lane.is_up)
+                             : relock_lane_still_works(&slot->lane);
+}
+
 /* Has calls avoid one lane that works, the same one until the claim ends. */
 static void claim(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (now_ms >= lanes->guarded.claimed_until_ms)
+    if (lanes->guarded.claimed &&
+        (now_ms >= lanes->guarded.claimed_until_ms || !is_up(lanes->guarded.claimed)))
         lanes->guarded.claimed = NULL;
     for (unsigned i = 0; i < lanes->n && !lanes->guarded.claimed; i++)
-        if (!lanes->slots[i].alone && atomic_load(&lanes->slots[i].lane.is_up))
+        if (!lanes->slots[i].alone && is_up(&lanes->slots[i]))
             lanes->guarded.claimed = &lanes->slots[i];
     lanes->guarded.claimed_until_ms = now_ms + CLAIM_MS;
 }
@@ -266,10 +274,12 @@ bool relock_lanes_lend(struct relock_lanes *lanes, struct relock_loan *loan)
         return true;
     relock_mutex_lock(&lanes->mutex);
     is_lent = lend(lanes, loan);
-    if (is_lent)
+    if (is_lent) {
         lanes->guarded.claimed = NULL;
-    else
+        admit(lanes); /* calls may have waited because of the claim */
+    } else {
         claim(lanes);
+    }
     relock_mutex_unlock(&lanes->mutex);
     return is_lent;
 }
@@ -281,12 +291,15 @@ void relock_lanes_serve(struct relock_lanes *lanes, struct relock_loop *loop)
 
 bool relock_lanes_want(struct relock_lanes *lanes)
 {
+    bool has_one = false;
+
     if (!atomic_exchange(&lanes->spare.is_wanted, false))
         return false;
-    for (unsigned i = 0; i < lanes->n; i++)
-        if (atomic_load(&lanes->slots[i].lane.is_up))
-            return false;
-    return true;
+    relock_mutex_lock(&lanes->mutex);
+    for (unsigned i = 0; i < lanes->n && !has_one; i++)
+        has_one = is_up(&lanes->slots[i]);
+    relock_mutex_unlock(&lanes->mutex);
+    return !has_one;
 }
 
 void relock_lanes_give(struct relock_lanes *lanes, const struct relock_loan *loan)

@@ -316,8 +316,8 @@ int relock_sync_conn_keep(struct relock_sync_conn *conn)
 
 bool relock_sync_conn_lend(struct relock_sync_conn *conn, struct relock_loan *loan)
 {
-    if (conn->state != RELOCK_SYNC_CONN_READY || !relock_wire_is_quiet(&conn->wire) ||
-        relock_wire_has_ended(&conn->wire))
+    if (conn->state != RELOCK_SYNC_CONN_READY || relock_wire_has_ended(&conn->wire) ||
+        !relock_wire_is_quiet(&conn->wire))
         return false;
     show_socket(conn, -1);
     *loan = (struct relock_loan){
@@ -340,7 +340,7 @@ void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_l
         return;
     }
     conn->wire.has_received = true;
-    conn->used_ms = relock_clock_now_ms();
+    conn->used_ms = 0; /* it may have waited for long: it is checked first */
     conn->state = RELOCK_SYNC_CONN_READY;
     conn->n_ready++;
 }
