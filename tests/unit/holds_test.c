@@ -91,6 +91,19 @@ static void a_renewal_sets_the_timer_once(void **state)
     finish();
 }
 
+/* Replicas acknowledge a renewal over a connection of its own. The other one may break meanwhile,
+ * and only suspect holds are renewed when there is a connection again. */
+static void a_suspect_hold_that_is_confirmed_is_renewed_again(void **state)
+{
+    (void)state;
+
+    relock_holds_suspect(&client, hold, RELOCK_NEVER);
+    relock_holds_confirm(&client, hold, sent_ms + 1, sent_ms + 2);
+    assert_int_equal(hold->state, RELOCK_HOLD_HELD);
+    assert_int_equal(hold->renew_at_ms, sent_ms + 1 + RENEWAL_MS);
+    finish();
+}
+
 static void the_lease_of_an_attempt_counts_whatever_its_outcome(void **state)
 {
     (void)state;
@@ -173,6 +186,7 @@ int main(void)
         HOLD_TEST(no_two_holds_have_the_same_number),
         HOLD_TEST(a_lease_is_lengthened_and_never_shortened),
         HOLD_TEST(a_renewal_sets_the_timer_once),
+        HOLD_TEST(a_suspect_hold_that_is_confirmed_is_renewed_again),
         HOLD_TEST(the_lease_of_an_attempt_counts_whatever_its_outcome),
         HOLD_TEST(an_observer_ends_with_its_hold_unless_it_was_removed),
         HOLD_TEST(a_detached_hold_belongs_to_no_owner_here),

@@ -287,6 +287,10 @@ void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold
 {
     if (hold->state == RELOCK_HOLD_SUSPECT)
         hold->state = RELOCK_HOLD_HELD;
+    /* Meanwhile the next renewal may have failed. A suspect hold waits for a connection to repeat
+     * it, and a held one does not. */
+    hold->renew_at_ms = relock_clock_sooner(
+        hold->renew_at_ms, relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms)));
     client->guarded.stats.renewed++;
     RELOCK_PROBE(renew, hold->resource->name, hold->owner,
                  relock_clock_left(now_ms, hold->valid_until_ms));
