@@ -393,7 +393,7 @@ static void a_level_prolongs_a_hold_only_if_replicas_acknowledge_it(void **state
     until_ms = now_ms() + relock_valid_ms(lock);
     server_pause(replica);
     assert_result(acquire_for(lock, NEVER_MS), RELOCK_E_REPLICAS);
-    assert_result(acquire_for(lock, 50), RELOCK_OK);
+    assert_result(acquire_for(lock, LEASE_MS), RELOCK_OK);
     assert_result(relock_check(lock, 0, &grant), RELOCK_OK);
     assert_int_equal(grant.hold_count, 2);
     assert_true(now_ms() + grant.valid_ms <= until_ms + TWO_CLOCKS_MS);
@@ -404,6 +404,21 @@ static void a_level_prolongs_a_hold_only_if_replicas_acknowledge_it(void **state
     for (int i = 0; i < 3; i++)
         assert_result(relock_unlock(lock), RELOCK_OK);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    server_stop(replica);
+}
+
+/* The watchdog's next renewal would come too late. */
+static void a_renewed_level_keeps_a_hold_with_a_short_lease(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica_in_sync(f);
+    struct relock_lock *lock = fixture_lock(f, renewing_client(f, NEVER_MS), "orders");
+
+    assert_result(acquire_for(lock, slow_ms(LEASE_MS)), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(relock_valid_ms(lock) > NEVER_MS / 2);
+    for (int i = 0; i < 2; i++)
+        assert_result(relock_unlock(lock), RELOCK_OK);
     server_stop(replica);
 }
 
@@ -511,6 +526,7 @@ int main(void)
         SERVER_TEST(no_release_stands_behind_wait),
         SERVER_TEST(an_extension_without_acknowledgement_leaves_the_hold_as_certain_as_before),
         SERVER_TEST(a_level_prolongs_a_hold_only_if_replicas_acknowledge_it),
+        SERVER_TEST(a_renewed_level_keeps_a_hold_with_a_short_lease),
         SERVER_TEST(a_kept_lock_is_released_when_replicas_stop_to_acknowledge),
         SERVER_TEST(a_renewal_within_a_longer_lease_writes),
         SERVER_TEST(a_read_renewal_within_a_longer_lease_writes),

@@ -132,9 +132,9 @@ void relock_commands_read_nest(const struct relock_acquire *acquire, const struc
 }
 
 /*
- * A level prolongs certainty as a renewal does: only if replicas have it. So a level that asks for
- * a longer lease waits for them. Any other level leaves the hold as certain as before, until the
- * watchdog's next renewal.
+ * A level prolongs certainty as a renewal does: only if replicas have it. So it waits for them if
+ * it asks for a longer lease, and if the watchdog does not renew the hold yet. Any other level
+ * leaves the hold as certain as before, until the watchdog's next renewal.
  */
 static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
@@ -143,7 +143,9 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, answer->sent_ms);
     bool is_longer =
         relock_hold_valid_until(answer->sent_ms, acquire->lease_ms) > hold->valid_until_ms;
-    bool waits = client->options.min_replicas > 0 && acquire->how->lease_ms > 0 && is_longer;
+    bool is_renewed = relock_hold_is_renewed(hold, answer->sent_ms);
+    bool waits = client->options.min_replicas > 0 && is_longer &&
+                 (acquire->how->lease_ms > 0 || !is_renewed);
     struct relock_request request;
 
     relock_commands_write_nest(acquire, hold, &request);
