@@ -323,6 +323,24 @@ static void a_multi_lock_is_acquired_by_an_owner_with_a_hold(void **state)
     assert_result(actor_lock(transfer, both), RELOCK_E_CLOSED);
 }
 
+static void a_member_with_a_level_of_its_own_is_a_hold_without_the_multi_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *a = fixture_lock(f, client, "a");
+    struct relock_lock *b = fixture_lock(f, client, "b");
+    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+
+    assert_result(relock_lock(both), RELOCK_OK);
+    assert_result(relock_lock(a), RELOCK_OK);
+    relock_client_shutdown(client);
+    assert_result(relock_unlock(both), RELOCK_OK);
+    assert_result(relock_lock(b), RELOCK_OK);
+    assert_result(relock_unlock(b), RELOCK_OK);
+    assert_result(relock_unlock(a), RELOCK_OK);
+    assert_result(relock_lock(b), RELOCK_E_CLOSED);
+}
+
 static void an_owner_holds_locks_of_one_client(void **state)
 {
     struct fixture *f = *state;
@@ -380,6 +398,7 @@ int main(void)
         SERVER_TEST(a_kept_lock_is_no_hold),
         SERVER_TEST(a_lock_acquired_after_the_shutdown_is_not_kept),
         SERVER_TEST(a_multi_lock_is_acquired_by_an_owner_with_a_hold),
+        SERVER_TEST(a_member_with_a_level_of_its_own_is_a_hold_without_the_multi_lock),
         SERVER_TEST(an_owner_holds_locks_of_one_client),
         KINDS_TEST(freeing_a_client_ends_the_wait_of_an_owner_with_a_hold),
     };

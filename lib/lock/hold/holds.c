@@ -156,6 +156,7 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     hold->count = 1;
     hold->keeping = keeping_for(waiter);
     hold->observer_tells = waiter->of_composite;
+    hold->is_own = !waiter->of_composite;
     hold->unannounced = waiter->events != NULL;
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
     hold->on_lost = waiter->on_lost;

@@ -11,6 +11,7 @@
  */
 static void become_own(const struct relock_client *client, struct relock_hold *hold)
 {
+    hold->is_own = true;
     hold->on_lost = client->options.on_lost;
     hold->arg = client->options.arg;
 }

@@ -104,6 +104,7 @@ struct relock_hold {
     int lost_reason : 8;     /* RELOCK_LOST_*, when lost */
     bool detached : 1;       /* see relock_holds_new_detached; constant */
     bool observer_tells : 1; /* on_lost is called only if no observer reports the loss */
+    bool is_own : 1;         /* acquired by its owner, not only by a call that collects several */
     bool busy : 1;           /* its owner's command is in flight: the next one waits */
     bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
     bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */

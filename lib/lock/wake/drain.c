@@ -11,7 +11,7 @@ bool relock_drain_has_hold(const struct relock_client *client, uint64_t owner)
 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
-        bool is_collected = hold->observer_tells && !hold->observers;
+        bool is_collected = !hold->is_own && !hold->observers;
 
         if (hold->owner == owner && relock_hold_is_held(hold) && !hold->detached && !is_collected)
             return true;
