@@ -119,6 +119,19 @@ static void a_hold_whose_node_reports_no_more_is_checked(void **state)
     assert_int_not_equal(hold->arming.due_ms, RELOCK_NEVER);
 }
 
+/* A client with min_replicas renews each time over another connection, too. A pause would leave the
+ * hold without reports. */
+static void a_renewal_for_replicas_is_checked_at_once_each_time(void **state)
+{
+    (void)state;
+
+    for (uint64_t at_ms = sent_ms; at_ms < sent_ms + 20000; at_ms += 1000) {
+        hold->sent_ms = at_ms;
+        hold->confirm.sent_ms = at_ms + 1;
+        assert_int_equal(relock_arming_pace(hold, at_ms + 2), at_ms + 2);
+    }
+}
+
 #define ARMING_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -129,6 +142,7 @@ int main(void)
         ARMING_TEST(a_report_before_the_answer_makes_the_check_due_now),
         ARMING_TEST(a_hold_whose_slot_has_another_node_is_checked),
         ARMING_TEST(a_hold_whose_node_reports_no_more_is_checked),
+        ARMING_TEST(a_renewal_for_replicas_is_checked_at_once_each_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
