@@ -298,9 +298,6 @@ void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold
     relock_meter_add(&client->guarded.stats.margin,
                      relock_clock_left(now_ms, hold->valid_until_ms) * 1000);
     lengthen(hold, relock_hold_valid_until(sent_ms, hold->renewal_ms));
-    /* Meanwhile, it may have been left until the connection for renewals is back. */
-    hold->renew_at_ms = relock_clock_sooner(
-        hold->renew_at_ms, relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms)));
 }
 
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

@@ -40,7 +40,7 @@ struct relock_lane {
     struct relock_spare *spare;      /* constant: a connection to use, if it is there; or NULL */
 
     /* set by the driver, or while no thread uses the lane */
-    atomic_bool is_up; /* it was connected when it was last used */
+    atomic_bool is_up;                  /* it was connected when it was last used */
     atomic_uint_fast64_t down_until_ms; /* others are better until then; 0: it has not failed */
 };
 
