@@ -163,6 +163,18 @@ static int take_members_in_time(struct taking *taking)
     return r;
 }
 
+/* A member's client looks at its own holds. So the search for one of another client, which takes
+ * time if there are many, is for members elsewhere. */
+static bool is_vouched(const struct taking *taking) RELOCK_REQUIRES(taking->acquire->client->mutex)
+{
+    struct relock_client *client = taking->acquire->client;
+
+    for (size_t i = 0; i < taking->group->n; i++)
+        if (taking->group->members[i]->client != client)
+            return relock_drain_has_hold(client, taking->call.owner);
+    return false;
+}
+
 void relock_collect(struct relock_acquire *acquire, struct relock_hold *hold,
                     struct relock_answer *answer)
 {
@@ -171,7 +183,7 @@ void relock_collect(struct relock_acquire *acquire, struct relock_hold *hold,
 
     if (r == RELOCK_OK) {
         taking.call.owner = owner_of(&taking);
-        taking.is_vouched = relock_drain_has_hold(acquire->client, taking.call.owner);
+        taking.is_vouched = is_vouched(&taking);
         DL_APPEND(relock_local_of(acquire->client)->calls, &taking.call);
         relock_mutex_unlock(&acquire->client->mutex);
         r = take_members_in_time(&taking);
