@@ -5,7 +5,6 @@
 #include "lock/deadlock/waits.h"
 #include "lock/hold/inbox.h"
 #include "lock/hold/losses.h"
-#include "lock/hold/reports.h"
 #include "lock/hold/watchdog.h"
 #include "lock/state/task.h"
 #include "lock/wake/line.h"

@@ -12,7 +12,6 @@
 #include "look/nodes.h"
 #include "redis/lane/lane.h"
 #include "redis/lane/lanes.h"
-#include "redis/lane/round_trip.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

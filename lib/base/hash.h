@@ -2,8 +2,14 @@
 #ifndef RELOCK_HASH_H
 #define RELOCK_HASH_H
 
+#include <stddef.h>
+
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
+
+/* Container - from a pointer to a field to the struct that embeds it */
+
+#define RELOCK_CONTAINER(type, field, pointer) ((type *)((char *)(pointer)-offsetof(type, field)))
 
 #endif

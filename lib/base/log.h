@@ -9,8 +9,7 @@
 #ifndef RELOCK_LOG_H
 #define RELOCK_LOG_H
 
-#include "base/repeats.h"
-#include "base/sink.h"
+#include "base/logger.h"
 
 struct relock_logger;
 

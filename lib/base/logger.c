@@ -1,11 +1,168 @@
 #include "base/logger.h"
 
+#include "base/callback.h"
 #include "base/clock.h"
 #include "base/thread.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- sink ------------------------------------------------------------------------------------ */
+
+static const char *const level_names[] = {
+    [RELOCK_LOG_ERROR] = "error",
+    [RELOCK_LOG_WARNING] = "warning",
+    [RELOCK_LOG_INFO] = "info",
+    [RELOCK_LOG_DEBUG] = "debug",
+};
+
+/* Not through stdio: while this thread is blocked by a full pipe, it must not hold a lock of
+ * stderr. */
+static void write_to_stderr(const char *text, int left)
+{
+    while (left > 0) {
+        ssize_t n = write(STDERR_FILENO, text, (size_t)left);
+
+        if (n >= 0) {
+            text += n;
+            left -= (int)n;
+        } else if (errno == EAGAIN) {
+            (void)poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
+        } else if (errno != EINTR) {
+            return;
+        }
+    }
+}
+
+void relock_sink_write(const struct relock_sink *sink, const struct relock_record *record)
+{
+    if (sink->record || sink->log) {
+        relock_callback_enter();
+        if (sink->record)
+            sink->record(record, sink->arg);
+        else
+            sink->log(record->level, record->text, sink->arg);
+        relock_callback_leave();
+    } else if (record->level <= RELOCK_LOG_WARNING) {
+        char text[RELOCK_LINE_MAX + sizeof("relock: warning: \n")];
+
+        write_to_stderr(text, snprintf(text, sizeof(text), "relock: %s: %s\n",
+                                       level_names[record->level], record->text));
+    }
+}
+
+/* ---- logger ---------------------------------------------------------------------------------- */
+
+/* ---- repeats --------------------------------------------------------------------------------- */
+
+struct relock_repeated {
+    struct relock_repeated *next;
+    struct relock_cause cause;
+    uint64_t since_ms;          /* when the current period began */
+    unsigned n_admitted;        /* lines written in the current period */
+    unsigned n_held_back;       /* lines held back in the current period */
+    int level;                  /* of the latest line held back */
+    char line[RELOCK_LINE_MAX]; /* the latest line held back */
+};
+
+static uint64_t end_ms(const struct relock_repeated *at)
+{
+    return relock_clock_after(at->since_ms, RELOCK_REPEATS_PERIOD_MS);
+}
+
+static struct relock_repeated *get(struct relock_repeats *repeats, struct relock_cause cause,
+                                   uint64_t now_ms)
+{
+    struct relock_repeated *at;
+
+    for (at = repeats->causes; at; at = at->next)
+        if (at->cause.what == cause.what && at->cause.which == cause.which)
+            return at;
+    at = calloc(1, sizeof(*at));
+    if (!at)
+        return NULL;
+    at->cause = cause;
+    at->since_ms = now_ms;
+    at->next = repeats->causes;
+    repeats->causes = at;
+    return at;
+}
+
+bool relock_repeats_admit(struct relock_repeats *repeats, struct relock_cause cause, int level,
+                          const char *line, uint64_t now_ms)
+{
+    struct relock_repeated *at = get(repeats, cause, now_ms);
+
+    if (!at)
+        return true;
+    if (at->n_held_back == 0 && now_ms >= end_ms(at)) {
+        at->since_ms = now_ms;
+        at->n_admitted = 0;
+    }
+    if (at->n_admitted < RELOCK_REPEATS_AT_ONCE) {
+        at->n_admitted++;
+        return true;
+    }
+    at->n_held_back++;
+    at->level = level;
+    (void)snprintf(at->line, sizeof(at->line), "%s", line);
+    return false;
+}
+
+static void tell(const struct relock_repeated *at, uint64_t now_ms, char *line, size_t size)
+{
+    unsigned long long s = (now_ms - at->since_ms + 999) / 1000;
+
+    if (at->n_held_back == 1)
+        (void)snprintf(line, size, "%s", at->line);
+    else
+        (void)snprintf(line, size, "%s ... and %u more in the last %llu s", at->line,
+                       at->n_held_back - 1, s > 0 ? s : 1);
+}
+
+bool relock_repeats_take(struct relock_repeats *repeats, uint64_t now_ms, bool end, int *level,
+                         char *line, size_t size)
+{
+    for (struct relock_repeated *at = repeats->causes; at; at = at->next) {
+        if (at->n_held_back == 0 || (now_ms < end_ms(at) && !end))
+            continue;
+        tell(at, now_ms, line, size);
+        *level = at->level;
+        at->n_held_back = 0;
+        at->since_ms = now_ms; /* n_admitted stays: this new period admits no line */
+        return true;
+    }
+    return false;
+}
+
+uint64_t relock_repeats_next_ms(const struct relock_repeats *repeats)
+{
+    uint64_t next_ms = RELOCK_NEVER;
+
+    for (const struct relock_repeated *at = repeats->causes; at; at = at->next)
+        if (at->n_held_back > 0 && end_ms(at) < next_ms)
+            next_ms = end_ms(at);
+    return next_ms;
+}
+
+void relock_repeats_deinit(struct relock_repeats *repeats)
+{
+    struct relock_repeated *at = repeats->causes;
+
+    while (at) {
+        struct relock_repeated *next = at->next;
+
+        free(at);
+        at = next;
+    }
+    repeats->causes = NULL;
+}
+
+/* ---- logger ---------------------------------------------------------------------------------- */
 
 struct line {
     struct line *next;

@@ -19,8 +19,8 @@
 #include "group/listeners.h"
 
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/fork.h"
+#include "base/hash.h"
 #include "lock/hold/inbox.h"
 #include "lock/wake/subscription.h"
 

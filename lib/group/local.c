@@ -1,9 +1,9 @@
 #include "group/local.h"
 
 #include "base/clock.h"
-#include "base/container.h"
-#include "lock/hold/let_go.h"
-#include "lock/state/resources.h"
+#include "base/hash.h"
+#include "lock/hold/settle.h"
+#include "lock/state/resource.h"
 
 #include <assert.h>
 #include <stdlib.h>

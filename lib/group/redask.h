@@ -8,7 +8,37 @@
 #ifndef RELOCK_REDASK_H
 #define RELOCK_REDASK_H
 
+#include "group/tally.h"
 #include "lock/hold/acquire.h"
+
+/*
+ * Redwait - where a refused waiter of a red lock waits
+ *
+ * The waiter stands in the line of the sequencer if that gave it a place. There it sleeps until it
+ * is told that it is its turn. If it is first and told nothing for a while, or has no place, it
+ * listens to the releases on all servers.
+ *
+ * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
+ */
+
+/* Where a waiter stands after these answers of the servers. */
+enum relock_standing relock_redwait_standing(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* The attempt was refused. */
+void relock_redwait_refused(struct relock_acquire *acquire, const struct relock_tally *tally)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The lock was acquired. */
+void relock_redwait_granted(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* A call that may wait is about to ask. */
+void relock_redwait_begin(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* It has asked. */
+void relock_redwait_end(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex);
 
 /* The operation `ask`. */
 void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,

@@ -6,8 +6,8 @@
 #include "group/survey.h"
 #include "group/vote.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/let_go.h"
-#include "lock/hold/owner_command.h"
+#include "lock/hold/levels.h"
+#include "lock/hold/settle.h"
 
 /* A release may take longer than an acquire: no lease runs out meanwhile. */
 #define RELEASE_MS 1000

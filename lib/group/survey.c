@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "group/answers.h"
 #include "group/local.h"
-#include "group/opinion.h"
 #include "group/tally.h"
 
 #include <stdlib.h>

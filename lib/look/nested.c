@@ -2,7 +2,7 @@
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"
 #include "look/nodes.h"
-#include "look/scan.h"
+#include "look/sight.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

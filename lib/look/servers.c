@@ -5,7 +5,7 @@
 #include "lock/state/lock.h"
 #include "look/nodes.h"
 #include "look/sight.h"
-#include "redis/lane/master.h"
+#include "redis/lane/succession.h"
 #include "redis/lane/sync_conn.h"
 #include "redis/server/reply.h"
 

@@ -2,13 +2,81 @@
 
 #include "base/clock.h"
 #include "base/decimal.h"
+#include "base/ident.h"
 #include "lock/state/inspection.h"
 #include "lock/state/keys.h"
 #include "lock/state/verdict.h"
+#include "look/nodes.h"
 #include "redis/deployment/run.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+void relock_names_init(struct relock_names *names, struct relock_topology *topology,
+                       uint64_t timeout_ms)
+{
+    const struct relock_text words[] = {relock_text_of("CLIENT"), relock_text_of("LIST")};
+    struct relock_node *node = relock_nodes_first(topology);
+    char why[RELOCK_WHY_MAX];
+
+    *names = (struct relock_names){0};
+    for (; node; node = relock_nodes_next(topology, node)) {
+        struct redisReply **lists =
+            realloc(names->lists, (names->n_lists + 1) * sizeof(struct redisReply *));
+        struct redisReply *list;
+
+        if (!lists)
+            break;
+        names->lists = lists;
+        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_clock_in(timeout_ms), &list,
+                             why) == RELOCK_OK)
+            names->lists[names->n_lists++] = list;
+    }
+    relock_nodes_end(topology, node);
+}
+
+void relock_names_deinit(struct relock_names *names)
+{
+    for (size_t i = 0; i < names->n_lists; i++)
+        relock_reply_free(names->lists[i]);
+    free(names->lists);
+}
+
+/* A line has `name=<client_name>:<client id> `, and the name of a client has no blanks. */
+static bool find_in(const char *list, const char *tail, char name[RELOCK_PEER_NAME_MAX])
+{
+    const char *end = strstr(list, tail), *start = end;
+
+    while (start && start > list && start[-1] != ' ' && start[-1] != '\n')
+        start--;
+    if (!end || strncmp(start, "name=", 5) != 0)
+        return false;
+    start += 5;
+    (void)snprintf(name, RELOCK_PEER_NAME_MAX, "%.*s", (int)(end - start), start);
+    return true;
+}
+
+void relock_names_find(const struct relock_names *names, const char *owner,
+                       char name[RELOCK_PEER_NAME_MAX])
+{
+    char tail[RELOCK_UUID_LEN + 3];
+    const char *list;
+    size_t len;
+
+    name[0] = '\0';
+    if (strlen(owner) < RELOCK_UUID_LEN)
+        return;
+    (void)snprintf(tail, sizeof(tail), ":%.*s ", RELOCK_UUID_LEN, owner);
+    for (size_t i = 0; i < names->n_lists; i++)
+        if (relock_reply_text(names->lists[i], &list, &len) && find_in(list, tail, name))
+            return;
+}
+
+/* ---- sight ----------------------------------------------------------------------------------- */
 
 bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client)
 {
@@ -128,4 +196,57 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
     };
     info->holder.ttl_ms = -2;
     return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
+}
+
+/* ---- scan ------------------------------------------------------------------------------------ */
+
+#define PAGE "1000" /* keys that Redis visits for one SCAN */
+/* All keys of this type at the node. */
+static int scan(struct relock_sight *sight, struct relock_node *node, struct relock_text pattern,
+                const char *type, relock_scan_fn *fn, void *arg)
+{
+    struct relock_text words[] = {relock_text_of("SCAN"),  relock_text_of("0"),
+                                  relock_text_of("MATCH"), pattern,
+                                  relock_text_of("COUNT"), relock_text_of(PAGE),
+                                  relock_text_of("TYPE"),  relock_text_of(type)};
+    char cursor[RELOCK_DECIMAL_MAX] = "0";
+
+    do {
+        struct redisReply *reply;
+        const char *next;
+        size_t len;
+        int r = relock_nodes_ask(node, words, 8, RELOCK_REPLY_ARRAY_OF(2),
+                                 relock_sight_deadline(sight), &reply, sight->why);
+
+        if (r != RELOCK_OK)
+            return r;
+        if (!relock_reply_text(relock_reply_at(reply, 0), &next, &len) || len >= sizeof(cursor))
+            r = RELOCK_E_SERVER;
+        else
+            memcpy(cursor, next, len + 1);
+        words[1] = relock_text_of(cursor);
+        if (r == RELOCK_OK)
+            r = fn(arg, node, relock_reply_at(reply, 1));
+        relock_reply_free(reply);
+        if (r != RELOCK_OK)
+            return r;
+    } while (strcmp(cursor, "0") != 0);
+    return RELOCK_OK;
+}
+
+int relock_scan(struct relock_sight *sight, struct relock_text pattern, const char *const *types,
+                relock_scan_fn *fn, void *arg)
+{
+    struct relock_topology *topology = sight->client->topology;
+    struct relock_node *node = relock_nodes_first(topology);
+    int r = RELOCK_OK;
+
+    for (; node && r == RELOCK_OK; node = relock_nodes_next(topology, node)) {
+        for (const char *const *type = types; *type && r == RELOCK_OK; type++)
+            r = scan(sight, node, pattern, *type, fn, arg);
+        if (r != RELOCK_OK)
+            break;
+    }
+    relock_nodes_end(topology, node);
+    return r == RELOCK_SCAN_END ? RELOCK_OK : r;
 }

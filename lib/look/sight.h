@@ -12,8 +12,36 @@
 #define RELOCK_SIGHT_H
 
 #include "lock/state/client.h"
-#include "look/names.h"
+#include "redis/deployment/topology.h"
 #include "redis/lane/call.h"
+
+/*
+ * Names - finds the name of a client by its id
+ *
+ * CLIENT LIST shows each connection of a client as `<client_name>:<client id>`. A lock in Redis
+ * shows the id alone.
+ *
+ * Threads: the owner of the struct.
+ */
+
+struct redisReply;
+
+#define RELOCK_PEER_NAME_MAX 128
+
+struct relock_names {
+    struct redisReply **lists; /* of each server */
+    size_t n_lists;
+};
+
+/* Asks all servers for CLIENT LIST. Names from a server that refuses or does not answer stay
+ * unknown. */
+void relock_names_init(struct relock_names *names, struct relock_topology *topology,
+                       uint64_t timeout_ms);
+void relock_names_deinit(struct relock_names *names);
+
+/* Writes the name of the client whose id is at the beginning of `owner`, or "". */
+void relock_names_find(const struct relock_names *names, const char *owner,
+                       char name[RELOCK_PEER_NAME_MAX]);
 
 struct relock_sight {
     struct relock_client *client;
@@ -44,5 +72,23 @@ int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsign
  * relock_call_run. */
 int relock_sight_describe(struct relock_sight *sight, const struct relock_call *looked,
                           struct relock_lock_info *info);
+
+/*
+ * Scan - finds all keys of some types, on all servers, whose names match a pattern
+ *
+ * Threads: the one that looks.
+ */
+
+struct relock_node;
+struct redisReply;
+
+/* Takes a page of keys, an array, of this node. Returns RELOCK_OK, a failure, or RELOCK_SCAN_END:
+ * no further page is wanted. */
+#define RELOCK_SCAN_END 1
+typedef int relock_scan_fn(void *arg, struct relock_node *node, const struct redisReply *keys);
+
+/* `types` ends with NULL. Returns RELOCK_OK, a failure of `fn`, or one of relock_nodes_ask. */
+int relock_scan(struct relock_sight *sight, struct relock_text pattern, const char *const *types,
+                relock_scan_fn *fn, void *arg);
 
 #endif

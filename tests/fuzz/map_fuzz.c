@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "redis/deployment/members.h"
-#include "redis/deployment/slot_query.h"
+#include "redis/deployment/slot_survey.h"
 #include "redis/server/reply.h"
 
 #include <stdlib.h>

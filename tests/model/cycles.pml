@@ -13,13 +13,13 @@
  * What stands for what:
  *
  *   acquire(), release_all()   relock_take, relock_release            lib/lock/call/take.c call/release.c
- *   give                       relock_reuse_hand_off                  lib/lock/hold/reuse.c
+ *   give                       relock_reuse_hand_off                  lib/lock/hold/cache.c
  *   s_owner                    scan                                   lib/lock/deadlock/waits.c
  *   COUNTS                     relock_chain_counts                    lib/lock/deadlock/chain.c
- *   recorder                   relock_record_send, on_sent            lib/lock/deadlock/record.c deadlock/waits.c
+ *   recorder                   relock_record_send, on_sent            lib/lock/deadlock/waits.c deadlock/waits.c
  *   execute                    scripts/waits_record.lua
  *   seeker, look()             relock_chain_look                      lib/lock/deadlock/chain.c
- *   the end of look()          relock_proofs_conclude                 lib/lock/deadlock/proofs.c
+ *   the end of look()          relock_proofs_conclude                 lib/lock/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/lock/deadlock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.

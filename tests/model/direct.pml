@@ -2,7 +2,7 @@
  * A connection that two threads may read: the I/O thread, and a head of a queue that waits for a
  * message. Two heads wait for a lock each, ROUNDS times.
  *
- * It stands for lib/redis/io/direct.c, io/reading.c, io/async_wait.c and io/async_conn.c, and for polled gates in
+ * It stands for lib/redis/io/direct.c, io/reading.c, io/async_conn.c and io/async_conn.c, and for polled gates in
  * lib/base/gate.c: head = relock_direct_wait with begin(), poll_socket(), look(), stop_polling() and
  * sleep_at_gate(); io = handle_io(), handle_timer(), receive(), fail(), relock_async_conn_attend() and
  * the steps that send. A critical section of the mutex of the connection is one atomic step.

@@ -11,7 +11,7 @@
  * What stands for what:
  *
  *   ACQUIRE      scripts/lock.lua; relock_ask                     lib/lock/call/ask.c
- *   COUNTS       wait_for_replicas                                lib/redis/deployment/attempt.c
+ *   COUNTS       wait_for_replicas                                lib/redis/deployment/run.c
  *                ask                                              lib/lock/call/commands.c
  *   moves        relock_node_io_cut, relock_succession_leave      lib/redis/io/node_io.c lane/succession.c
  *                relock_watchdog_up                               lib/lock/hold/watchdog.c

@@ -21,7 +21,7 @@
  *   run_first()     scripts/lock.lua unlock.lua renew.lua
  *   line            the connection: relock_outbox_post, send_entry    lib/lock/wake/outbox.c
  *                   relock_pipeline_call, on_reply, on_down            lib/redis/io/pipeline.c
- *   read_first()    answer, judge_lock, tell                           lib/group/vote_command.c
+ *   read_first()    answer, judge_lock, tell                           lib/group/vote.c
  *                   on_renewed, take_answer                            lib/lock/hold/watchdog.c
  *                   relock_tally_grant, relock_tally_lose              lib/group/tally.c
  *   break_it()      the same with RELOCK_E_CONN
@@ -30,7 +30,7 @@
  *   IS_DECIDED      is_decided                                         lib/group/tally.c
  *   judge           judge, refuse, free_at, ask_once                   lib/group/redask.c
  *   drop_all()      relock_votes_let_go, relock_votes_send             lib/group/vote.c
- *                   relock_let_go                                      lib/lock/hold/let_go.c
+ *                   relock_let_go                                      lib/lock/hold/settle.c
  *                   release, let_go                                    lib/group/redlock.c
  *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/hold/holds.c hold/settle.c
  *   set again       renew, relock_tally_is_heard                       lib/group/redlock.c tally.c

@@ -24,13 +24,13 @@
  *   nest           relock_levels_add, conclude                         lib/lock/hold/levels.c
  *   extend         relock_levels_extend, conclude                      lib/lock/hold/levels.c
  *   last           release_last, release_lost                          lib/lock/call/release.c
- *   hand off       relock_reuse_hand_off                               lib/lock/hold/reuse.c
+ *   hand off       relock_reuse_hand_off                               lib/lock/hold/cache.c
  *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/hold/holds.c
  *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_renewed, take_answer,
  *                  relock_watchdog_up                                  lib/lock/hold/watchdog.c
  *                  relock_holds_suspect, relock_holds_renew            lib/lock/hold/holds.c
  *                  relock_hold_due_ms, relock_hold_is_renewed          lib/lock/state/hold.c
- *   settler        relock_let_go, relock_holds_settle                  lib/lock/hold/let_go.c hold/holds.c
+ *   settler        relock_let_go, relock_holds_settle                  lib/lock/hold/settle.c hold/holds.c
  *                  relock_settle_step                                  lib/lock/hold/settle.c
  *
  * A renewal may be due at any time, or never, so the results do not depend on the schedule. Left

@@ -20,9 +20,9 @@
  *
  *   run_script()    scripts/lock.lua unlock.lua extend.lua force_unlock.lua
  *   call()          relock_call_run                                    lib/redis/deployment/run.c
- *                   relock_attempt_run, run_script, fail_sent          lib/redis/deployment/attempt.c
- *                   relock_round_trip_ask                              lib/redis/lane/round_trip.c
- *   pay()           relock_attempt_kill_fence                          lib/redis/deployment/attempt.c
+ *                   relock_attempt_run, run_script, fail_sent          lib/redis/deployment/run.c
+ *                   relock_round_trip_ask                              lib/redis/lane/lane.c
+ *   pay()           relock_attempt_kill_fence                          lib/redis/deployment/run.c
  *                   relock_conn_id_kill                                lib/redis/connect/conn_id.c
  *   acquire         relock_ask, take_granted, release_useless,
  *                   take_refused, take_failure                         lib/lock/call/ask.c
@@ -30,7 +30,7 @@
  *   keep            relock_levels_extend, conclude                     lib/lock/hold/levels.c
  *   partly, last    relock_levels_remove                               lib/lock/hold/levels.c
  *                   release_last, judge_last                           lib/lock/call/release.c
- *   hand off        next_owner, relock_reuse_hand_off                  lib/lock/hold/reuse.c
+ *   hand off        next_owner, relock_reuse_hand_off                  lib/lock/hold/cache.c
  *   fresh()         relock_holds_new, relock_keys_number               lib/lock/hold/holds.c state/keys.c
  *   settle()        relock_holds_settle                                lib/lock/hold/holds.c
  *   settler         relock_settle_step, release, on_released           lib/lock/hold/settle.c

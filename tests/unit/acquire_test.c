@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "kind/reentrant.h"
-#include "lock/hold/reuse.h"
+#include "lock/hold/cache.h"
 #include "offline.h"
 
 #include <time.h>

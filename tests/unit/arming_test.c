@@ -2,7 +2,7 @@
 #include "one_hold.h"
 
 #include "lock/hold/arming.h"
-#include "lock/hold/reports.h"
+#include "lock/hold/watchdog.h"
 #include "redis/deployment/topology.h"
 
 #define MOST_MS 1000 /* between two checks that arm nothing */

@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "redis/connect/conn_id.h"
-#include "redis/lane/orphan.h"
+#include "redis/lane/inflight.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

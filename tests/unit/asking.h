@@ -8,7 +8,7 @@
 #ifndef RELOCK_TEST_ASKING_H
 #define RELOCK_TEST_ASKING_H
 
-#include "redis/lane/exchange.h"
+#include "redis/lane/inflight.h"
 #include "support/actor.h"
 #include "talk.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "lock/hold/cache.h"
-#include "lock/hold/reuse.h"
 
 #define KEEP_MS 1000
 

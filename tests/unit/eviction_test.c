@@ -1,5 +1,5 @@
 /* The memory of a server: which replies mean that locks may be evicted. */
-#include "redis/deployment/eviction.h"
+#include "redis/deployment/run.h"
 
 #include "logins.h"
 

@@ -8,7 +8,7 @@
 
 #include "fake_server.h"
 #include "places.h"
-#include "redis/deployment/slot.h"
+#include "redis/deployment/slot_map.h"
 #include "redis/deployment/topology.h"
 #include "support/late.h"
 #include "support/log.h"

@@ -1,5 +1,5 @@
 /* Log lines about a connection that fails and reconnects. */
-#include "redis/io/health.h"
+#include "redis/io/async_conn.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

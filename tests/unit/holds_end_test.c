@@ -2,8 +2,8 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/hold/let_go.h"
-#include "lock/hold/owner_command.h"
+#include "lock/hold/levels.h"
+#include "lock/hold/settle.h"
 
 static void a_lost_hold_is_a_signal_and_is_reported(void **state)
 {

@@ -2,8 +2,8 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/hold/let_go.h"
-#include "lock/hold/owner_command.h"
+#include "lock/hold/levels.h"
+#include "lock/hold/settle.h"
 #include "lock/state/observer.h"
 
 /* ---- beginning ----------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "lock/hold/inbox.h"
 
 #include "lock/state/keys.h"
-#include "lock/state/resources.h"
+#include "lock/state/resource.h"
 #include "lock/wake/line.h"
 #include "lock/wake/outbox.h"
 #include "lock/wake/subscription.h"

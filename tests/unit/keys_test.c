@@ -1,7 +1,7 @@
 /* The keys, fields and channels of a lock in Redis. */
 #include "lock/state/keys.h"
 
-#include "redis/deployment/slot.h"
+#include "redis/deployment/slot_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "redis/connect/conn_id.h"
-#include "redis/lane/orphan.h"
+#include "redis/lane/inflight.h"
 
 #include <stdatomic.h>
 

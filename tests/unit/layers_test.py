@@ -50,30 +50,6 @@ def is_below(name, folder):
     return layer_of(name).split("/")[0] == folder
 
 
-def rings(graph):
-    """The strongly connected components of more than one module (Tarjan)."""
-    index, low, stack, found = {}, {}, [], []
-
-    def visit(node):
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for other in graph.get(node, ()):
-            if other not in index:
-                visit(other)
-            if other in stack:
-                low[node] = min(low[node], low[other])
-        if low[node] == index[node]:
-            ring = stack[stack.index(node):]
-            del stack[stack.index(node):]
-            if len(ring) > 1:
-                found.append(sorted(ring))
-
-    for node in sorted(graph):
-        if node not in index:
-            visit(node)
-    return found
-
-
 def read(top):
     """Each source below lib/ by its name there."""
     paths = sorted((top / "lib").rglob("*.[ch]"))
@@ -81,23 +57,18 @@ def read(top):
 
 
 def check_includes(sources):
-    wrong, table_headers, graph = [], set(), {}
+    wrong, table_headers = [], set()
     for name, path in sources.items():
-        module = name.rpartition(".")[0]
-        graph.setdefault(module, set())
         for quote, used in includes(path):
             if quote == '"' and used not in GENERATED:
                 if used not in sources:
                     wrong.append(f"{name}: {used} is not below lib/")
                 elif is_upward(name, used):
                     wrong.append(f"{name}: {used} is above this layer")
-                graph[module].add(used.rpartition(".")[0])
             if quote == "<" and re.fullmatch(REDIS_ONLY, used) and not is_below(name, "redis"):
                 wrong.append(f"{name}: {used} belongs to lib/redis")
             if re.fullmatch(ONE_HEADER, used):
                 table_headers.add(name)
-        graph[module].discard(module)
-    wrong += [f"a ring of includes: {', '.join(ring)}" for ring in rings(graph)]
     if len(table_headers) > 1 or any(not name.endswith(".h") for name in table_headers):
         wrong.append(f"uthash and utlist belong to one header: {', '.join(sorted(table_headers))}")
     return wrong

@@ -2,7 +2,7 @@
 
 #include "base/fork.h"
 #include "kind/reentrant.h"
-#include "lock/state/resources.h"
+#include "lock/state/resource.h"
 
 #include <string.h>
 

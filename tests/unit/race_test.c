@@ -1,5 +1,5 @@
 /* Connecting to several addresses: which begin when, and which wins. */
-#include "redis/connect/race.h"
+#include "redis/connect/dial.h"
 
 #include "base/clock.h"
 #include "base/status.h"

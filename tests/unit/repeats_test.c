@@ -1,8 +1,7 @@
 /* Repeated lines of one cause: which are written, and which are counted. */
-#include "base/repeats.h"
+#include "base/logger.h"
 
 #include "base/clock.h"
-#include "base/sink.h"
 
 #include <relock.h>
 

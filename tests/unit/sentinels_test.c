@@ -2,7 +2,6 @@
 #include "fake_sentinels.h"
 
 #include "base/status.h"
-#include "redis/lane/master.h"
 #include "redis/lane/succession.h"
 #include "redis/server/peer.h"
 

@@ -1,5 +1,5 @@
 /* The slots of keys, as CLUSTER KEYSLOT of a server says. */
-#include "redis/deployment/slot.h"
+#include "redis/deployment/slot_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The values in Redis for holds of plain locks. */
-#include "lock/state/tokens.h"
+#include "lock/state/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,11 @@
 #include "lock/async/async.h"
 
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/hash.h"
 #include "lock/hold/holds.h"
 #include "lock/state/kind.h"
 #include "lock/state/operations.h"
-#include "lock/state/resources.h"
+#include "lock/state/resource.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,9 +19,8 @@
 #include "lock/call/commands.h"
 #include "lock/call/release.h"
 #include "lock/call/take.h"
-#include "lock/call/wait.h"
 #include "lock/hold/levels.h"
-#include "lock/hold/reports.h"
+#include "lock/hold/watchdog.h"
 #include "lock/state/owner.h"
 
 #include <stdlib.h>

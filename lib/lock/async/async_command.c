@@ -17,7 +17,6 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/hash.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/settle.h"

@@ -14,7 +14,7 @@
 #include "lock/call/release.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/levels.h"
-#include "lock/hold/reports.h"
+#include "lock/hold/watchdog.h"
 #include "lock/state/owner.h"
 
 enum phase { BEGINS, BEHIND, LEAVES, FREES, OVER };

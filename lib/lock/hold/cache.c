@@ -2,15 +2,137 @@
 
 #include "base/clock.h"
 #include "base/decimal.h"
+#include "base/probe.h"
 #include "base/status.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/let_go.h"
-#include "lock/hold/reuse.h"
 #include "lock/hold/settle.h"
-#include "lock/state/resources.h"
+#include "lock/state/events.h"
+#include "lock/state/resource.h"
 #include "lock/wake/listener.h"
 
 #include <string.h>
+
+/* ---- reuse ----------------------------------------------------------------------------------- */
+
+/* ---- handing off --------------------------------------------------------------------------- */
+
+bool relock_reuse_is_possible(const struct relock_client *client, const struct relock_hold *hold,
+                              uint64_t now_ms)
+{
+    uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
+
+    if ((hold->state != RELOCK_HOLD_HELD && hold->state != RELOCK_HOLD_CACHED) ||
+        hold->count_dirty || !relock_hold_is_renewed(hold, now_ms) ||
+        relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
+        return false;
+    /* Should the new owner die, the lock must be free when its own lease would have ended. */
+    if (hold->lease_ms > client->options.watchdog_timeout_ms ||
+        hold->renewal_ms != client->options.watchdog_timeout_ms)
+        return false;
+    return relock_client_is_open(client);
+}
+
+/* Until when the process may go on handing it off, though others may wait elsewhere. */
+static uint64_t turn_end_ms(const struct relock_client *client, const struct relock_hold *hold)
+{
+    uint64_t end_ms = relock_clock_after(hold->resource->taken_ms, client->options.handoff_ms);
+
+    /* If others did, they would have recalled it. */
+    return hold->recalled || hold->cache_until_ms < end_ms ? end_ms : hold->cache_until_ms;
+}
+
+static struct relock_waiter *next_owner(const struct relock_client *client,
+                                        const struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_waiter *head = hold->resource->queue;
+
+    if (!hold->resource->kind->is_handed_off)
+        return NULL;
+    while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
+        head = head->next;
+    if (!head || !head->renewed || !relock_reuse_is_possible(client, hold, now_ms))
+        return NULL;
+    if (now_ms >= turn_end_ms(client, hold))
+        return NULL;
+    return head;
+}
+
+bool relock_reuse_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    struct relock_waiter *waiter = next_owner(client, hold, now_ms);
+
+    if (!waiter)
+        return false;
+    RELOCK_PROBE(hand_off, hold->resource->name, hold->owner, waiter->owner);
+    DL_DELETE(hold->resource->holds, hold);
+    client->guarded.stats.holds--;
+    relock_holds_assign(client, hold, waiter, now_ms);
+    client->guarded.stats.passed_on++;
+    relock_holds_verify(client, hold, now_ms);
+    waiter->hold = relock_holds_ref(hold);
+    relock_resource_end_wait(waiter, RELOCK_WAITER_GRANTED, &client->mutex);
+    return true;
+}
+
+/* ---- caching ------------------------------------------------------------------------------- */
+
+void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    struct relock_resource *resource = hold->resource;
+
+    hold->state = RELOCK_HOLD_CACHED;
+    hold->cap_ms = RELOCK_NEVER;
+    hold->on_lost = NULL;
+    hold->arg = NULL;
+    hold->cancel_on_lost = NULL;
+    (void)relock_events_unref(hold->events);
+    hold->events = NULL;
+    DL_DELETE(resource->holds, hold);
+    client->guarded.stats.holds--;
+    client->guarded.stats.kept++;
+    resource->holder = NULL;
+    resource->cached = hold;
+    relock_resource_doubt(resource);
+    /* The next owner leaves the timer as it is, so that this is done once in a while only. */
+    if (!relock_timer_is_set(&client->guarded.timers, &hold->timer) ||
+        hold->timer.due_ms > hold->cache_until_ms)
+        relock_holds_arm(client, hold, now_ms);
+}
+
+void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *hold,
+                              struct relock_waiter *waiter, uint64_t now_us)
+{
+    uint64_t now_ms = now_us / 1000;
+
+    hold->resource->cached = NULL;
+    hold->since_us = now_us;
+    client->guarded.stats.kept--;
+    client->guarded.stats.reused++;
+    relock_holds_assign(client, hold, waiter, now_ms);
+    relock_holds_verify(client, hold, now_ms);
+}
+
+void relock_reuse_lose(struct relock_client *client, struct relock_hold *hold, int reason,
+                       uint64_t now_ms)
+{
+    if (relock_hold_is_held(hold)) {
+        relock_holds_lose(client, hold, reason, now_ms);
+    } else if (hold->state == RELOCK_HOLD_CACHED) {
+        relock_reuse_leave_cache(client, hold);
+        relock_holds_end(client, hold);
+    }
+}
+
+void relock_reuse_leave_cache(struct relock_client *client, struct relock_hold *hold)
+{
+    hold->state = RELOCK_HOLD_LEAVING;
+    hold->resource->cached = NULL;
+    client->guarded.stats.kept--;
+    relock_client_unset_timer(client, &hold->timer);
+}
+
+/* ---- cache ----------------------------------------------------------------------------------- */
 
 bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/let_go.h"
+#include "lock/hold/settle.h"
 #include "lock/state/verdict.h"
 #include "lock/wake/request.h"
 #include "redis/connect/explain.h"

@@ -17,11 +17,10 @@
 #include "lock/hold/inbox.h"
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/hash.h"
 #include "lock/hold/cache.h"
 #include "lock/state/keys.h"
 #include "lock/state/resource.h"
-#include "lock/state/resources.h"
 #include "lock/wake/line.h"
 #include "lock/wake/listener.h"
 #include "redis/io/node_io.h"

@@ -18,9 +18,9 @@
 #include "base/thread.h"
 #include "base/timer.h"
 #include "lock/state/hold.h"
+#include "lock/state/keys.h"
 #include "lock/state/meter.h"
 #include "lock/state/recorded.h"
-#include "lock/state/tokens.h"
 #include "redis/server/server.h"
 
 #include <relock.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/state/keys.h"
-#include "lock/state/resources.h"
+#include "lock/state/resource.h"
 
 #include <stdlib.h>
 

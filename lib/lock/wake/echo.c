@@ -1,6 +1,5 @@
 #include "lock/wake/echo.h"
 
-#include "base/container.h"
 #include "base/hash.h"
 #include "lock/state/keys.h"
 #include "lock/wake/outbox.h"

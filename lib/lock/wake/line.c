@@ -18,9 +18,8 @@
 #include "lock/wake/line.h"
 
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/hash.h"
-#include "lock/state/resources.h"
+#include "lock/state/resource.h"
 #include "lock/wake/listener.h"
 #include "lock/wake/outbox.h"
 #include "lock/wake/request.h"

@@ -1,7 +1,7 @@
 #include "lock/wake/silence.h"
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/hash.h"
 #include "lock/state/resource.h"
 #include "redis/io/node_io.h"
 #include "redis/io/pipeline.h"

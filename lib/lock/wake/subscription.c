@@ -8,9 +8,9 @@
 #include "lock/wake/subscription.h"
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/hash.h"
 #include "lock/state/keys.h"
-#include "lock/state/resources.h"
+#include "lock/state/resource.h"
 #include "lock/state/verdict.h"
 #include "lock/wake/listener.h"
 #include "redis/io/node_io.h"

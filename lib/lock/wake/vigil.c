@@ -16,7 +16,7 @@
 #include "lock/wake/vigil.h"
 
 #include "base/clock.h"
-#include "lock/state/resources.h"
+#include "lock/state/resource.h"
 #include "lock/wake/pace.h"
 #include "lock/wake/request.h"
 #include "redis/io/node_io.h"

@@ -6,18 +6,227 @@
 #include "redis/connect/tls.h"
 
 #include "base/status.h"
-#include "redis/connect/tls_bio.h"
-#include "redis/connect/tls_error.h"
 #include "redis/server/tls_context.h"
 #include "redis/server/tls_guard.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+
+/* ---- tls error ------------------------------------------------------------------------------- */
+
+/* The certificate of the server is not accepted. */
+static void explain_verification(long error, const char *name, char why[RELOCK_WHY_MAX])
+{
+    const char *text = X509_verify_cert_error_string(error);
+
+    switch (error) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        (void)snprintf(why, RELOCK_WHY_MAX,
+                       "the certificate of the server, or of its CA, has expired");
+        break;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        (void)snprintf(why, RELOCK_WHY_MAX,
+                       "the certificate of the server, or of its CA, is not valid yet: is the "
+                       "clock of this machine right?");
+        break;
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        (void)snprintf(why, RELOCK_WHY_MAX,
+                       "the server's certificate is not for %.60s: use a name that it has in the "
+                       "url, or set tls_server_name",
+                       name);
+        break;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        (void)snprintf(why, RELOCK_WHY_MAX,
+                       "no trusted CA has signed the server's certificate (%.60s): set "
+                       "tls_ca_file",
+                       text);
+        break;
+    default:
+        (void)snprintf(why, RELOCK_WHY_MAX, "the server's certificate is invalid: %.60s", text);
+        break;
+    }
+}
+
+/* Whether the server reports by this alert that it rejects our certificate. */
+static bool is_about_our_certificate(int alert)
+{
+    switch (alert) {
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_CERTIFICATE_EXPIRED:
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+    case SSL_AD_UNKNOWN_CA:
+    case SSL_AD_ACCESS_DENIED:
+    case SSL_AD_DECRYPT_ERROR:
+    case SSL_AD_HANDSHAKE_FAILURE: /* also if no cipher is common to both sides */
+    case SSL_AD_CERTIFICATE_REQUIRED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int explain_alert(const struct ssl_st *ssl, unsigned long error, bool was_asked,
+                         char why[RELOCK_WHY_MAX])
+{
+    const char *text = ERR_reason_error_string(error);
+    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
+    bool is_about_ours = was_asked && is_about_our_certificate(alert);
+
+    if (is_about_ours && !SSL_get_certificate(ssl)) {
+        (void)snprintf(
+            why, RELOCK_WHY_MAX,
+            "the server requires a client certificate: set tls_cert_file and tls_key_file");
+        return RELOCK_E_AUTH;
+    }
+    if (is_about_ours && alert != SSL_AD_HANDSHAKE_FAILURE) {
+        (void)snprintf(why, RELOCK_WHY_MAX,
+                       "the server rejects the client certificate (%.60s): check tls_cert_file",
+                       text);
+        return RELOCK_E_AUTH;
+    }
+    (void)snprintf(why, RELOCK_WHY_MAX, "the server ends the TLS connection: %.100s%s", text,
+                   alert == SSL_AD_UNRECOGNIZED_NAME ? ": set tls_server_name" : "");
+    return RELOCK_E_CONN;
+}
+
+int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
+                     char why[RELOCK_WHY_MAX])
+{
+    unsigned long error = ERR_peek_error();
+    const char *text = ERR_reason_error_string(error);
+    int reason = ERR_GET_REASON(error);
+
+    if (relock_tls_guard_lacked_memory() || SSL_get_verify_result(ssl) == X509_V_ERR_OUT_OF_MEM) {
+        (void)snprintf(why, RELOCK_WHY_MAX, "out of memory for TLS");
+        return RELOCK_E_NOMEM;
+    }
+    if (ERR_GET_LIB(error) == ERR_LIB_SSL && reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        explain_verification(SSL_get_verify_result(ssl), name, why);
+        return RELOCK_E_AUTH;
+    }
+    if (ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET)
+        return explain_alert(ssl, error, was_asked, why);
+    (void)snprintf(why, RELOCK_WHY_MAX, "TLS has failed: %.100s", text ? text : "no reason given");
+    return RELOCK_E_CONN;
+}
+
+/* ---- tls ------------------------------------------------------------------------------------- */
+
+/* ---- tls bio --------------------------------------------------------------------------------- */
+
+/* Each record of TLS begins with its type; other bytes are not TLS. */
+#define RECORD_ALERT 21
+#define RECORD_HANDSHAKE 22
+
+static int try_again(BIO *handle, int retry)
+{
+    BIO_set_flags(handle, retry | BIO_FLAGS_SHOULD_RETRY);
+    return -1;
+}
+
+static int on_errno(struct relock_tls_bio *bio, BIO *handle, int retry)
+{
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return try_again(handle, retry);
+    bio->err = errno;
+    return -1;
+}
+
+static int bio_write(BIO *handle, const char *data, int len)
+{
+    struct relock_tls_bio *bio = BIO_get_data(handle);
+    ssize_t n;
+
+    BIO_clear_retry_flags(handle);
+    if (bio->step != RELOCK_TLS_BIO_UNSENT)
+        return try_again(handle, BIO_FLAGS_WRITE);
+    n = send(bio->fd, data, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    bio->step = n < 0 ? RELOCK_TLS_BIO_FULL : RELOCK_TLS_BIO_SENT;
+    return n < 0 ? on_errno(bio, handle, BIO_FLAGS_WRITE) : (int)n;
+}
+
+static int receive(struct relock_tls_bio *bio, BIO *handle, char *data, int len)
+{
+    ssize_t n = recv(bio->fd, data, (size_t)len, MSG_DONTWAIT);
+
+    if (n < 0)
+        return on_errno(bio, handle, BIO_FLAGS_READ);
+    bio->is_ended = n == 0;
+    if (n > 0 && bio->peer == RELOCK_TLS_BIO_UNHEARD)
+        bio->peer = *data == RECORD_HANDSHAKE || *data == RECORD_ALERT ? RELOCK_TLS_BIO_TLS
+                                                                       : RELOCK_TLS_BIO_PLAIN;
+    return bio->peer == RELOCK_TLS_BIO_PLAIN ? -1 : (int)n;
+}
+
+static int bio_read(BIO *handle, char *data, int len)
+{
+    struct relock_tls_bio *bio = BIO_get_data(handle);
+    size_t n = (size_t)len < bio->n_in ? (size_t)len : bio->n_in;
+
+    BIO_clear_retry_flags(handle);
+    if (bio->may_receive)
+        return receive(bio, handle, data, len);
+    if (n == 0)
+        return try_again(handle, BIO_FLAGS_READ);
+    memcpy(data, bio->in, n);
+    bio->in += n;
+    bio->n_in -= n;
+    return (int)n;
+}
+
+static long bio_ctrl(BIO *handle, int command, long number, void *arg)
+{
+    (void)handle;
+    (void)number;
+    (void)arg;
+    return command == BIO_CTRL_FLUSH; /* nothing is buffered; there is nothing else to control */
+}
+
+static BIO_METHOD *make_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "relock");
+
+    if (!method)
+        return NULL;
+    (void)BIO_meth_set_write(method, bio_write);
+    (void)BIO_meth_set_read(method, bio_read);
+    (void)BIO_meth_set_ctrl(method, bio_ctrl);
+    return method;
+}
+
+BIO *relock_tls_bio_init(struct relock_tls_bio *bio, int fd)
+{
+    BIO *handle;
+
+    *bio = (struct relock_tls_bio){.method = make_method(), .fd = fd, .may_receive = true};
+    handle = bio->method ? BIO_new(bio->method) : NULL;
+    if (!handle)
+        return NULL;
+    BIO_set_data(handle, bio);
+    BIO_set_init(handle, 1);
+    return handle;
+}
+
+void relock_tls_bio_deinit(struct relock_tls_bio *bio)
+{
+    BIO_meth_free(bio->method);
+}
+
+/* ---- tls ------------------------------------------------------------------------------------- */
 
 enum state {
     SHAKING, /* in the handshake */

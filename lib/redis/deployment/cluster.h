@@ -10,7 +10,21 @@
 #ifndef RELOCK_CLUSTER_H
 #define RELOCK_CLUSTER_H
 
+#include "redis/deployment/slot_survey.h"
 #include "redis/deployment/topology.h"
+
+/*
+ * Sharding - whether waiters in a cluster use sharded channels
+ *
+ * A client chooses once, before it knows any node: all processes that use a lock must agree, and
+ * so must the scripts and the subscriptions of this one.
+ *
+ * Threads: any.
+ */
+
+/* By the url of the cluster, or else by the answer of its first node. Logs the choice. */
+bool relock_sharding_choose(const struct relock_server *cluster,
+                            const struct relock_slot_query *answered);
 
 /* `server` has the url of the cluster. It must outlive the topology. Returns RELOCK_OK,
  * RELOCK_E_NOMEM. */

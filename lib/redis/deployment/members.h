@@ -11,7 +11,6 @@
 #define RELOCK_MEMBERS_H
 
 #include "base/thread.h"
-#include "redis/deployment/slot.h"
 #include "redis/deployment/slot_map.h"
 #include "redis/deployment/topology.h"
 

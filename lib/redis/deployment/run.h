@@ -13,6 +13,51 @@
 
 #include "redis/server/server.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Eviction - warns of a server that may evict the key of a held lock
+ *
+ * Every policy except noeviction may do so, because such a key has a lease. A server without
+ * `maxmemory` evicts nothing.
+ *
+ * Threads: any.
+ */
+
+struct redisReply;
+
+/* `memory` is the reply to INFO memory. An error, or a reply without these fields, is ignored. */
+void relock_eviction_warn(const struct relock_server *server, const struct redisReply *memory);
+
+/*
+ * Attempt - runs the script of a call once, over one lane
+ *
+ * It first kills the connection that the fence of the call names. It loads the script if the server
+ * lacks it, and counts replicas if the call asks for them. Whether another attempt follows, and at
+ * which node, is the caller's decision.
+ *
+ * Threads: those inside the lane.
+ */
+
+struct relock_call;
+struct relock_lane;
+
+/*
+ * `asks`: the script is to follow ASKING. Returns RELOCK_OK and the reply of the call, which may be
+ * a refusal; RELOCK_AGAIN, if the server refuses CLIENT KILL for now; or as relock_lane_ask.
+ */
+int relock_attempt_run(struct relock_call *call, struct relock_lane *lane, bool asks,
+                       uint64_t deadline_ms);
+
+/* Keeps the reason of a failure. Returns `result`. */
+int relock_attempt_fail(struct relock_call *call, int result, const char *why);
+
+/* Kills the connection that the fence names, if there is one, and drops the fence. Returns as
+ * relock_attempt_run. */
+int relock_attempt_kill_fence(struct relock_call *call, struct relock_lane *lane,
+                              uint64_t deadline_ms);
+
 struct relock_call;
 struct relock_node;
 struct relock_topology;

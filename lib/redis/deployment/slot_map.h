@@ -9,9 +9,23 @@
 #ifndef RELOCK_SLOT_MAP_H
 #define RELOCK_SLOT_MAP_H
 
+#include "redis/server/command.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * Slot - which of a cluster's slots a key belongs to
+ *
+ * Threads: any.
+ */
+
+#define RELOCK_SLOTS 16384
+
+/* CRC16 of the key's hash tag: the text between the first `{` and the next `}`. Without one, or if
+ * it is empty, of the whole key. */
+unsigned relock_slot_of(struct relock_text key);
 
 struct redisReply;
 

@@ -2,8 +2,29 @@
 
 #include "base/clock.h"
 #include "redis/connect/conn_id.h"
+#include "redis/lane/lanes.h"
 
 #include <stdlib.h>
+
+/* ---- node ------------------------------------------------------------------------------------ */
+
+int relock_node_init(struct relock_node *node, const struct relock_server *server, unsigned n_lanes)
+{
+    *node = (struct relock_node){.server = server};
+    return relock_lanes_new(server, n_lanes, &node->lanes);
+}
+
+void relock_node_deinit(struct relock_node *node)
+{
+    node->lanes = relock_lanes_free(node->lanes);
+}
+
+void relock_node_abandon(struct relock_node *node)
+{
+    relock_lanes_abandon(node->lanes);
+}
+
+/* ---- topology -------------------------------------------------------------------------------- */
 
 struct single {
     struct relock_topology topology;

@@ -1,6 +1,7 @@
 #include "redis/io/channel.h"
 
-#include "redis/deployment/node.h"
+#include "redis/connect/explain.h"
+#include "redis/deployment/slot_map.h"
 #include "redis/deployment/topology.h"
 #include "redis/server/reply.h"
 
@@ -156,4 +157,237 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
         relock_channel_tell(to, RELOCK_CHANNEL_SUBSCRIBED, NULL);
     else
         relock_channel_begin(to, is_first);
+}
+
+/* ---- pubsub reply ---------------------------------------------------------------------------- */
+
+/* Several nodes may refer to each other. */
+#define MAX_REDIRECTS 5
+
+/* A command has its reply: returns the channel if it was the last SUBSCRIBE of one. `proves`: see
+ * relock_async_conn_answered. */
+static struct relock_channel *take_answer(struct relock_pubsub *pubsub, bool proves)
+{
+    struct relock_leave *first = pubsub->leaves;
+    struct relock_channel *at;
+
+    relock_async_conn_answered(&pubsub->conn, proves);
+    if (first && first->nth == pubsub->conn.n_answered) {
+        DL_DELETE(pubsub->leaves, first);
+        free(first);
+        return NULL;
+    }
+    for (at = pubsub->channels; at; at = at->hh.next)
+        if (at->subscribe_nth == pubsub->conn.n_answered)
+            return at;
+    return NULL;
+}
+
+/* The server does not take the SUBSCRIBE. */
+static void refuse(struct relock_channel *channel, const char *error)
+{
+    const struct relock_server *server = channel->pubsub->conn.server;
+    char name[RELOCK_LOG_NAME_MAX];
+    char why[RELOCK_WHY_MAX];
+
+    if (channel->is_local) {
+        relock_explain_extra(server, RELOCK_EXTRA_TRACK, error);
+    } else if (relock_explain_is_missing(error)) {
+        relock_explain_extra(server, RELOCK_EXTRA_HEAR, error);
+    } else {
+        relock_explain(why, NULL, error);
+        relock_log_write(server->log, RELOCK_LOG_WARNING,
+                         "%s: not subscribed: %s; waiters ask more often instead",
+                         relock_log_name(channel->name, name), why);
+    }
+    relock_channel_tell(channel, RELOCK_CHANNEL_REFUSED, NULL);
+}
+
+/* A reply to an UNSUBSCRIBE that crossed with the server's own looks like one to another command.
+ */
+static bool is_of(const struct relock_channel *channel, const char *moved)
+{
+    struct relock_redirect redirect;
+
+    return !relock_slot_map_redirect(moved, &redirect) ||
+           redirect.slot == relock_slot_of(relock_channel_name(channel));
+}
+
+/* Another node has the slot. */
+static void redirect(struct relock_channel *channel, const char *error)
+{
+    struct relock_pubsub *pubsub = channel->pubsub;
+    struct relock_node *node = NULL;
+    char why[RELOCK_WHY_MAX];
+    bool asks;
+
+    if (++channel->n_redirects <= MAX_REDIRECTS)
+        node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
+    relock_topology_drop(pubsub->topology, node); /* only this thread frees nodes */
+    channel->subscribe_nth = 0;
+    if (node && node == pubsub->node) { /* the address leads to another server now */
+        relock_explain_replaced(why, error);
+        relock_async_conn_fail(&pubsub->conn, why);
+    } else if (node) {
+        relock_channel_move(channel, node);
+    } else {
+        relock_channel_strand(channel);
+    }
+}
+
+static void on_error(struct relock_pubsub *pubsub, const char *error)
+{
+    enum relock_refusal refusal = relock_refusal_of(error);
+    struct relock_channel *channel = take_answer(pubsub, refusal != RELOCK_REFUSED_MOVED);
+    bool is_in_cluster = pubsub->topology && pubsub->topology->is_cluster;
+
+    if (!channel)
+        return;
+    if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED && !is_of(channel, error))
+        relock_async_conn_fail(&pubsub->conn, "the server sent a reply to another command");
+    else if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED)
+        redirect(channel, error);
+    else if (is_in_cluster && (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE))
+        relock_channel_strand(channel);
+    else
+        refuse(channel, error);
+}
+
+static struct relock_channel *find(struct relock_pubsub *pubsub, const struct redisReply *name)
+{
+    struct relock_channel *channel;
+    const char *text;
+    size_t len;
+
+    if (!relock_reply_text(name, &text, &len))
+        return NULL;
+    HASH_FIND(hh, pubsub->channels, text, len, channel);
+    return channel;
+}
+
+static void on_subscribed(struct relock_pubsub *pubsub, const struct redisReply *name)
+{
+    struct relock_channel *channel = find(pubsub, name);
+
+    relock_async_conn_answered(&pubsub->conn, true);
+    /* If the channel was left and subscribed again since, its own acknowledgement follows. */
+    if (!channel || channel->subscribe_nth != pubsub->conn.n_answered)
+        return;
+    channel->is_subscribed = true;
+    channel->n_redirects = 0;
+    relock_channel_tell(channel, RELOCK_CHANNEL_SUBSCRIBED, NULL);
+}
+
+/* Whether this is the reply to the next command, which was to leave that channel. */
+static bool is_left(const struct relock_pubsub *pubsub, const struct redisReply *name)
+{
+    const struct relock_leave *first = pubsub->leaves;
+    const char *text;
+    size_t len;
+
+    return first && first->nth == pubsub->conn.n_answered + 1 &&
+           relock_reply_text(name, &text, &len) && len == first->len &&
+           memcmp(text, first->name, len) == 0;
+}
+
+/* The server ends a subscription when the slot of the channel goes to another node. That is where
+ * the next command is sent on to. */
+static void on_unsubscribed(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
+                            const struct redisReply *name)
+{
+    struct relock_channel *channel = find(pubsub, name);
+
+    if (!words->may_end) {
+        relock_async_conn_answered(&pubsub->conn, true);
+    } else if (is_left(pubsub, name)) {
+        (void)take_answer(pubsub, true);
+    } else if (channel && channel->is_subscribed) {
+        channel->is_subscribed = false;
+        relock_channel_tell(channel, RELOCK_CHANNEL_DOWN, NULL);
+        (void)relock_channel_subscribe(channel);
+    }
+}
+
+static void on_message(struct relock_pubsub *pubsub, const struct redisReply *name,
+                       const struct redisReply *message)
+{
+    const struct relock_channel *channel = find(pubsub, name);
+
+    if (channel)
+        relock_channel_tell(channel, RELOCK_CHANNEL_MESSAGE, message);
+}
+
+/* Beside sharded channels, the node's own is a plain one. */
+static const struct relock_pubsub_words *words_in(const struct relock_pubsub *pubsub,
+                                                  const struct redisReply *kind)
+{
+    const struct relock_pubsub_words *plain = &relock_pubsub_plain;
+
+    return kind && (relock_reply_is(kind, plain->message) ||
+                    relock_reply_is(kind, plain->subscribed) ||
+                    relock_reply_is(kind, plain->unsubscribed))
+               ? plain
+               : pubsub->words;
+}
+
+/* A message or the server's own end of a subscription, which may come at any time. Returns whether
+ * it is one. */
+static bool take_unasked(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
+                         const struct redisReply *reply)
+{
+    const struct redisReply *kind = relock_reply_at(reply, 0);
+    const struct redisReply *name = relock_reply_at(reply, 1);
+
+    if (!kind || !relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)))
+        return false;
+    if (relock_reply_is(kind, words->message))
+        on_message(pubsub, name, relock_reply_at(reply, 2));
+    else if (words->may_end && relock_reply_is(kind, words->unsubscribed))
+        on_unsubscribed(pubsub, words, name);
+    else
+        return false;
+    return true;
+}
+
+/* Returns false if the reply is one that no command of this connection has. */
+static bool take_answer_of(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
+                           const struct redisReply *reply)
+{
+    const struct redisReply *kind = relock_reply_at(reply, 0);
+    const struct redisReply *name = relock_reply_at(reply, 1);
+    const char *error = relock_reply_error(reply);
+
+    if (error)
+        on_error(pubsub, error);
+    else if (relock_reply_is(kind ? kind : reply, kind ? "pong" : "PONG"))
+        relock_async_conn_answered(&pubsub->conn, true);
+    else if (!kind || !relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)))
+        return false;
+    else if (relock_reply_is(kind, words->subscribed))
+        on_subscribed(pubsub, name);
+    else if (relock_reply_is(kind, words->unsubscribed))
+        on_unsubscribed(pubsub, words, name);
+    else
+        return false;
+    return true;
+}
+
+void relock_pubsub_take_reply(void *arg, const struct redisReply *reply)
+{
+    struct relock_pubsub *pubsub = arg;
+    const struct relock_pubsub_words *words = words_in(pubsub, relock_reply_at(reply, 0));
+
+    if (take_unasked(pubsub, words, reply))
+        return;
+    if (!relock_async_wait_is_owed(&pubsub->conn))
+        relock_async_conn_fail(&pubsub->conn, RELOCK_REPLY_UNASKED);
+    else if (!take_answer_of(pubsub, words, reply))
+        relock_async_conn_fail(&pubsub->conn, RELOCK_REPLY_MISFIT);
+}
+
+bool relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply)
+{
+    const struct relock_pubsub_words *words = words_in(pubsub, relock_reply_at(reply, 0));
+
+    return take_unasked(pubsub, words, reply);
 }

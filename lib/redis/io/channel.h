@@ -8,8 +8,23 @@
 
 #include "base/hash.h"
 #include "redis/io/async_conn.h"
-#include "redis/io/receiver.h"
 #include "redis/server/command.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Receiver - what a channel tells its subscribers */
+
+enum relock_channel_event {
+    RELOCK_CHANNEL_SUBSCRIBED, /* from now on all messages arrive */
+    RELOCK_CHANNEL_MESSAGE,
+    RELOCK_CHANNEL_REFUSED, /* no messages: the user may not subscribe to it */
+    RELOCK_CHANNEL_DOWN,    /* no messages until it is subscribed again */
+};
+
+/* With a message comes its text, `len` bytes; else NULL. */
+typedef void relock_channel_fn(void *arg, enum relock_channel_event event, const char *text,
+                               size_t len);
 
 struct relock_node;
 struct relock_pubsub;
@@ -97,5 +112,21 @@ void relock_channel_strand(struct relock_channel *channel);
 
 /* The subscribers go to the channel of that name at another node. */
 void relock_channel_move(struct relock_channel *from, struct relock_node *node);
+
+/*
+ * Pubsub reply - what comes over a pub/sub connection: messages, and replies to its commands
+ *
+ * Threads: as each function says; with the mutex of a shared connection locked.
+ */
+
+struct redisReply;
+struct relock_pubsub;
+
+/* Anything that comes while the connection of the pubsub `arg` is up. The I/O thread. */
+void relock_pubsub_take_reply(void *arg, const struct redisReply *reply);
+
+/* Takes what comes while no command is unanswered, so that it can only be a message. Returns false
+ * for anything else, which ends the connection. Any thread. */
+bool relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply);
 
 #endif

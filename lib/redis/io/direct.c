@@ -2,9 +2,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/io/async_wait.h"
+#include "redis/io/async_conn.h"
 #include "redis/io/channel.h"
-#include "redis/io/pubsub_reply.h"
 #include "redis/io/reading.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"

@@ -4,7 +4,6 @@
 #include "base/status.h"
 #include "redis/deployment/topology.h"
 #include "redis/io/channel.h"
-#include "redis/io/pubsub_reply.h"
 #include "redis/io/reading.h"
 #include "redis/server/loop.h"
 

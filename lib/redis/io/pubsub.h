@@ -12,7 +12,7 @@
 #ifndef RELOCK_PUBSUB_H
 #define RELOCK_PUBSUB_H
 
-#include "redis/io/receiver.h"
+#include "redis/io/channel.h"
 #include "redis/server/server.h"
 
 #include <stdint.h>

@@ -126,7 +126,7 @@ static struct relock_tracking *make(struct relock_topology *topology, struct rel
 }
 
 /* Returns whether the reports would arrive. */
-static bool listen(struct relock_tracking *tracking)
+static bool hear_reports(struct relock_tracking *tracking)
 {
     struct relock_pubsub *pubsub = tracking->node->pubsub;
 
@@ -161,7 +161,7 @@ void relock_tracking_step(struct relock_topology *topology, struct relock_node *
         tracking = node->tracking = make(topology, node);
     if (!tracking)
         return;
-    reports = listen(tracking) ? relock_pubsub_conn_id(node->pubsub) : NULL;
+    reports = hear_reports(tracking) ? relock_pubsub_conn_id(node->pubsub) : NULL;
     calls = relock_pipeline_conn_id(node->pipeline);
     if (tracking->state != OFF && (calls != tracking->calls || reports != tracking->reports)) {
         forget_connections(tracking);

@@ -14,7 +14,7 @@
 #ifndef RELOCK_TRACKING_H
 #define RELOCK_TRACKING_H
 
-#include "redis/deployment/node.h"
+#include "redis/deployment/topology.h"
 
 struct relock_topology;
 struct relock_tracking;

@@ -1,7 +1,6 @@
 #include "redis/lane/lanes.h"
 
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/gate.h"
 #include "base/hash.h"
 #include "redis/lane/lane.h"

@@ -7,14 +7,33 @@
 #define RELOCK_SERVER_H
 
 #include "base/log.h"
-#include "redis/server/credentials.h"
 #include "redis/server/url.h"
 
 #include <relock.h>
-
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/*
+ * Credentials - the user and the password with which connections log in
+ *
+ * They may change while a connection that logs in reads them, without a mutex. So old ones stay in
+ * memory as long as the struct relock_server: server.h.
+ *
+ * Threads: any; constant.
+ */
+
+struct relock_credentials {
+    char *user;     /* NULL: the default user */
+    char *password; /* NULL: connections do not log in */
+    struct relock_credentials *older;
+};
+
+/* Copies. NULL when out of memory. */
+struct relock_credentials *relock_credentials_new(const char *user, const char *password);
+
+/* Frees older ones, too. Takes NULL. */
+void relock_credentials_free(struct relock_credentials *credentials);
 
 struct relock_node;
 struct relock_resolver;
