@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- opinion --------------------------------------------------------------------------------- */
+/* ---- opinion ------------------------------------------------------------------------------- */
 
 #define FREE_MS (-2)
 #define NO_LEASE_MS (-1)
@@ -123,7 +123,7 @@ struct relock_inspection relock_opinion_of_red(const struct relock_opinion *opin
     return composite;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 size_t relock_answers_n(const struct relock_survey_question *questions)
 {

@@ -228,7 +228,13 @@ static int make_handle(struct relock_group *group, const struct relock_lock *fir
     return r;
 }
 
-int relock_group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
+/*
+ * Makes a handle for the lock of this kind that is made of `locks`; members of multi locks among
+ * them become members.
+ *
+ * Returns as relock_multilock_new.
+ */
+static int group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
                       struct relock_lock **lock)
 {
     struct relock_thread_state thread;
@@ -278,7 +284,7 @@ void relock_group_reap(void)
     }
 }
 
-/* ---- new ------------------------------------------------------------------------------------- */
+/* ---- new ----------------------------------------------------------------------------------- */
 
 /*
  * Making multi and red locks. They take part in the life of the clients of their members through
@@ -368,7 +374,7 @@ static int make(const struct relock_kind *kind, struct relock_lock *const *locks
 {
     int r = attach(locks, n);
 
-    return r == RELOCK_OK ? relock_group_make(kind, locks, n, lock) : r;
+    return r == RELOCK_OK ? group_make(kind, locks, n, lock) : r;
 }
 
 /* Logs the reason by the client of the first member that is not NULL, if there is one. */

@@ -12,15 +12,6 @@
 
 #include "group/group.h"
 
-/*
- * Makes a handle for the lock of this kind that is made of `locks`; members of multi locks among
- * them become members.
- *
- * Returns as relock_multilock_new.
- */
-int relock_group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
-                      struct relock_lock **lock);
-
 /* Frees the groups without references. */
 void relock_group_reap(void);
 

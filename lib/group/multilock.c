@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- membership ------------------------------------------------------------------------------ */
+/* ---- membership ---------------------------------------------------------------------------- */
 
 /* The hold of the composite with this number. NULL when it is over. */
 static struct relock_hold *find_composite(const struct relock_group *group, uint64_t number)
@@ -69,13 +69,18 @@ static int why_lost(const struct relock_lock *member, uint64_t owner)
     return reason;
 }
 
-bool relock_group_miss(struct relock_group *group, uint64_t composite, size_t member,
+/* The owner has no hold of a member, or a lost one: loses the composite. Returns false if the
+ * composite has ended already. */
+static bool group_miss(struct relock_group *group, uint64_t composite, size_t member,
                        uint64_t owner)
 {
     return lose(group, composite, member, why_lost(group->members[member], owner));
 }
 
-int relock_group_release(struct relock_lock *member, uint64_t owner, uint64_t deadline_ms,
+/* Releases one level of a member. `*asks`: the call asks the server; otherwise the I/O thread does
+ * so later. Clears it if the server is unreachable, so that the call does not wait for each member.
+ */
+static int group_release(struct relock_lock *member, uint64_t owner, uint64_t deadline_ms,
                          bool *asks)
 {
     int r = *asks ? relock_release_by(member, owner, deadline_ms)
@@ -115,7 +120,9 @@ static const struct relock_observer_ops membership_ops = {
     .gone = free_membership, /* released apart from the composite, which finds out by itself */
 };
 
-bool relock_group_join(struct relock_membership *membership, uint64_t owner)
+/* The owner's hold of the member becomes part of the composite and takes the membership over.
+ * Returns false if the owner holds the member no more. */
+static bool group_join(struct relock_membership *membership, uint64_t owner)
 {
     struct relock_lock *member = membership->group->members[membership->member];
     struct relock_guard guard;
@@ -169,7 +176,8 @@ static struct relock_membership *take_membership(const struct relock_group *grou
     return membership;
 }
 
-void relock_group_part(struct relock_group *group, uint64_t composite, uint64_t owner)
+/* The owner's holds of all members cease to be part of the composite. */
+static void group_part(struct relock_group *group, uint64_t composite, uint64_t owner)
 {
     for (size_t i = 0; i < group->n; i++) {
         struct relock_membership *membership =
@@ -180,9 +188,7 @@ void relock_group_part(struct relock_group *group, uint64_t composite, uint64_t 
     }
 }
 
-/* ---- multilock ------------------------------------------------------------------------------- */
-
-/* ---- collect --------------------------------------------------------------------------------- */
+/* ---- collect ------------------------------------------------------------------------------- */
 
 /*
  * Acquiring a multi lock: one member after the other, in the order of all. One time limit
@@ -231,7 +237,7 @@ static void release_collected(const struct taking *taking, size_t n)
         struct relock_lock *member = taking->group->members[n];
         uint64_t until_ms = limit_ms(taking, member->client->options.release_timeout_ms);
 
-        (void)relock_group_release(member, owner_of(taking), until_ms, &asks);
+        (void)group_release(member, owner_of(taking), until_ms, &asks);
         stop_keeping(taking, member);
     }
 }
@@ -349,8 +355,9 @@ static bool is_vouched(const struct taking *taking) RELOCK_REQUIRES(taking->acqu
     return false;
 }
 
-void relock_collect(struct relock_acquire *acquire, struct relock_hold *hold,
-                    struct relock_answer *answer)
+/* One level of each member, as the operations `ask` and `nest`. */
+static void collect(struct relock_acquire *acquire, struct relock_hold *hold,
+                    struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct taking taking = {.acquire = acquire, .group = relock_group_of(hold->resource)};
     int r = relock_cancel_new(&taking.call.stop);
@@ -370,8 +377,6 @@ void relock_collect(struct relock_acquire *acquire, struct relock_hold *hold,
     answer->valid_until_ms = relock_clock_in(taking.weakest.valid_ms);
     answer->acked_replicas = taking.weakest.acked_replicas;
 }
-
-/* ---- multilock ------------------------------------------------------------------------------- */
 
 /* ---- acquiring ----------------------------------------------------------------------------- */
 
@@ -404,7 +409,7 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (make_memberships(hold)) {
-        relock_collect(acquire, hold, answer);
+        collect(acquire, hold, answer);
     } else {
         answer->verdict = RELOCK_VERDICT_FAILED;
         answer->result = RELOCK_E_NOMEM;
@@ -430,10 +435,10 @@ static void begin(struct relock_client *client, struct relock_hold *hold)
         memberships[i]->group = relock_group_ref(group);
         memberships[i]->composite = number;
         memberships[i]->member = i;
-        if (!relock_group_join(memberships[i], owner)) {
+        if (!group_join(memberships[i], owner)) {
             relock_group_unref(group);
             free(memberships[i]);
-            (void)relock_group_miss(group, number, i, owner);
+            (void)group_miss(group, number, i, owner);
         }
     }
     free(memberships);
@@ -472,10 +477,10 @@ static int release_members(const struct relock_client *client, const struct relo
 
     for (size_t i = group->n; i-- > 0;) {
         struct relock_lock *member = group->members[i];
-        int r_member = relock_group_release(member, owner, deadline_ms, &asks);
+        int r_member = group_release(member, owner, deadline_ms, &asks);
 
         if (is_missing(client, member, r_member)) {
-            (void)relock_group_miss(group, hold->number, i, owner);
+            (void)group_miss(group, hold->number, i, owner);
             r_member = RELOCK_LOST;
         }
         r = graver(r, r_member);
@@ -492,7 +497,7 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
     free_memberships(hold);
     relock_mutex_unlock(&client->mutex);
     if (is_last)
-        relock_group_part(group, hold->number, hold->owner);
+        group_part(group, hold->number, hold->owner);
     answer->result = release_members(client, hold, deadline_ms);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
@@ -514,7 +519,7 @@ static void drop_level(struct relock_client *client, struct relock_hold *hold, u
 static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    relock_collect(acquire, hold, answer);
+    collect(acquire, hold, answer);
     if (answer->verdict != RELOCK_VERDICT_DONE || relock_hold_is_held(hold))
         return;
     answer->verdict = RELOCK_VERDICT_FAILED;
@@ -537,7 +542,7 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
     free_memberships(hold);
     relock_mutex_unlock(&client->mutex);
     if (count > 0)
-        relock_group_part(group, hold->number, hold->owner);
+        group_part(group, hold->number, hold->owner);
     for (; count > 0; count--)
         (void)release_members(client, hold, 0);
     relock_mutex_lock(&client->mutex);
@@ -556,7 +561,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
     for (size_t i = 0; i < group->n && answer->result == RELOCK_OK; i++) {
         answer->result = relock_extend_by(group->members[i], hold->owner, lease_ms, deadline_ms);
         if (is_missing(client, group->members[i], answer->result))
-            (void)relock_group_miss(group, hold->number, i, hold->owner);
+            (void)group_miss(group, hold->number, i, hold->owner);
     }
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
@@ -580,7 +585,7 @@ static uint64_t check(struct relock_client *client, struct relock_hold *hold)
 
         is_held = !is_missing(client, group->members[i], r);
         if (!is_held)
-            (void)relock_group_miss(group, hold->number, i, hold->owner);
+            (void)group_miss(group, hold->number, i, hold->owner);
         valid_ms = relock_clock_sooner(valid_ms, grant.valid_ms);
     }
     relock_mutex_lock(&client->mutex);

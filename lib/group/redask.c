@@ -10,7 +10,7 @@
 #include "lock/wake/line.h"
 #include "lock/wake/subscription.h"
 
-/* ---- redwait --------------------------------------------------------------------------------- */
+/* ---- redwait ------------------------------------------------------------------------------- */
 
 static void set_listening(struct relock_acquire *acquire, bool listens)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -66,18 +66,23 @@ static void set_asking(const struct relock_acquire *acquire, bool is_asking)
     group->order.is_asking = is_asking;
 }
 
-void relock_redwait_begin(struct relock_acquire *acquire)
+/* A call that may wait is about to ask. */
+static void redwait_begin(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     acquire->stop_listening = end_wait;
     set_asking(acquire, true);
 }
 
-void relock_redwait_end(const struct relock_acquire *acquire)
+/* It has asked. */
+static void redwait_end(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     set_asking(acquire, false);
 }
 
-void relock_redwait_granted(const struct relock_acquire *acquire)
+/* The lock was acquired. */
+static void redwait_granted(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_group *group = relock_group_of(acquire->resource);
 
@@ -88,7 +93,9 @@ void relock_redwait_granted(const struct relock_acquire *acquire)
 
 /* ---- refused ------------------------------------------------------------------------------- */
 
-enum relock_standing relock_redwait_standing(const struct relock_tally *tally)
+/* Where a waiter stands after these answers of the servers. */
+static enum relock_standing redwait_standing(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     if (!tally->guarded.votes[RELOCK_SEQUENCER].no ||
         tally->guarded.votes[RELOCK_SEQUENCER].place == 0)
@@ -117,7 +124,7 @@ static void see_bypass(struct relock_acquire *acquire, const struct relock_tally
 
     relock_tally_is_under(tally, acquire->client);
     was_bypassed = group->order.is_bypassed;
-    is_outside = relock_redwait_standing(tally) == RELOCK_STANDING_OUTSIDE;
+    is_outside = redwait_standing(tally) == RELOCK_STANDING_OUTSIDE;
     if (group->order.pause_ms == 0)
         group->order.pause_ms = RELOCK_FIRST_PAUSE_MS;
     if (is_outside && tally->guarded.is_barred)
@@ -129,7 +136,9 @@ static void see_bypass(struct relock_acquire *acquire, const struct relock_tally
         relock_resource_signal(acquire->resource, false);
 }
 
-void relock_redwait_refused(struct relock_acquire *acquire, const struct relock_tally *tally)
+/* The attempt was refused. */
+static void redwait_refused(struct relock_acquire *acquire, const struct relock_tally *tally)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_group *group = tally->group;
     bool is_new;
@@ -137,7 +146,7 @@ void relock_redwait_refused(struct relock_acquire *acquire, const struct relock_
     relock_tally_is_under(tally, acquire->client);
     group->order.is_contended = true;
     see_bypass(acquire, tally);
-    group->order.standing = relock_redwait_standing(tally);
+    group->order.standing = redwait_standing(tally);
     is_new = group->order.standing == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
     set_listening(acquire, group->order.standing != RELOCK_STANDING_IN_LINE);
     if (is_new) {
@@ -146,7 +155,7 @@ void relock_redwait_refused(struct relock_acquire *acquire, const struct relock_
     }
 }
 
-/* ---- redask ---------------------------------------------------------------------------------- */
+/* ---- redask -------------------------------------------------------------------------------- */
 
 /* The pause before the next attempt after too few answers; after split votes. */
 #define UNREACHABLE_PAUSE_MS 20
@@ -170,7 +179,7 @@ void relock_redwait_refused(struct relock_acquire *acquire, const struct relock_
 static bool is_refused_by_line(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    return tally->guarded.is_barred || relock_redwait_standing(tally) == RELOCK_STANDING_IN_LINE;
+    return tally->guarded.is_barred || redwait_standing(tally) == RELOCK_STANDING_IN_LINE;
 }
 
 /* How many leases have to end for a quorum, if the servers that were not heard are free by then:
@@ -343,7 +352,7 @@ static bool is_over(const struct relock_acquire *acquire, const struct relock_ta
     if (is_refused_by_line(tally))
         return !tally->guarded.is_recheck ||
                (place > 1 && ++tally->group->order.n_rechecks % place != 0);
-    return relock_redwait_standing(tally) == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
+    return redwait_standing(tally) == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
 }
 
 /*
@@ -463,7 +472,7 @@ static void wait_for_sequencer(struct relock_acquire *acquire, struct relock_tal
     if (!acquire->contended && !tally->group->order.is_contended)
         return; /* it is the vote that this client had before */
     if (relock_tally_n_yes(tally) >= relock_tally_quorum(tally) &&
-        relock_redwait_standing(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
+        redwait_standing(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
         (void)ask_again(acquire, tally, SEQUENCER_PAUSE_MS);
 }
 
@@ -488,9 +497,9 @@ static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
     if (answer->verdict != RELOCK_VERDICT_DONE)
         relock_votes_let_go(tally);
     if (answer->verdict == RELOCK_VERDICT_DONE)
-        relock_redwait_granted(acquire);
+        redwait_granted(acquire);
     else if (answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries)
-        relock_redwait_refused(acquire, tally);
+        redwait_refused(acquire, tally);
 }
 
 /* Asks again while servers are unreachable, or refuse for now, and there is time. */
@@ -514,8 +523,8 @@ void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,
                    struct relock_answer *answer)
 {
     if (!acquire->waiter.tries)
-        relock_redwait_begin(acquire);
+        redwait_begin(acquire);
     ask_in_time(acquire, hold, relock_acquire_limit_ms(acquire, answer->sent_ms), answer);
     if (!acquire->waiter.tries)
-        relock_redwait_end(acquire);
+        redwait_end(acquire);
 }

@@ -21,25 +21,6 @@
  * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
  */
 
-/* Where a waiter stands after these answers of the servers. */
-enum relock_standing relock_redwait_standing(const struct relock_tally *tally)
-    RELOCK_REQUIRES(tally->group->coordinator->mutex);
-
-/* The attempt was refused. */
-void relock_redwait_refused(struct relock_acquire *acquire, const struct relock_tally *tally)
-    RELOCK_REQUIRES(acquire->client->mutex);
-
-/* The lock was acquired. */
-void relock_redwait_granted(const struct relock_acquire *acquire)
-    RELOCK_REQUIRES(acquire->client->mutex);
-
-/* A call that may wait is about to ask. */
-void relock_redwait_begin(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
-
-/* It has asked. */
-void relock_redwait_end(const struct relock_acquire *acquire)
-    RELOCK_REQUIRES(acquire->client->mutex);
-
 /* The operation `ask`. */
 void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,
                    struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);

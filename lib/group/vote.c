@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-/* ---- vote command ---------------------------------------------------------------------------- */
+/* ---- vote command -------------------------------------------------------------------------- */
 
 struct command {
     struct relock_outbox_entry entry;
@@ -293,8 +293,10 @@ static const struct relock_outbox_ops command_ops = {
     .drop = drop,
 };
 
-int relock_vote_command_post(struct relock_client *client, struct relock_vote *vote,
+/* Posts it; its answer is counted in the round. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+static int vote_command_post(struct relock_client *client, struct relock_vote *vote,
                              enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct command *new = calloc(1, sizeof(*new));
 
@@ -313,7 +315,7 @@ int relock_vote_command_post(struct relock_client *client, struct relock_vote *v
     return RELOCK_OK;
 }
 
-/* ---- vote ------------------------------------------------------------------------------------ */
+/* ---- vote ---------------------------------------------------------------------------------- */
 
 /* Small against the lease, so that slow servers leave most of it; with room for a network. */
 #define PATIENCE_PART 50
@@ -467,7 +469,7 @@ static int ask_under(struct relock_client *client, struct relock_tally *tally, s
     if (!new)
         return RELOCK_E_NOMEM;
     new->wait = wait_of(client, tally, member, terms);
-    r = relock_vote_command_post(client, new, RELOCK_VOTE_COMMAND_LOCK, round, terms->sent_ms);
+    r = vote_command_post(client, new, RELOCK_VOTE_COMMAND_LOCK, round, terms->sent_ms);
     if (r < 0) {
         relock_holds_end(client, new->hold);
         return r;
@@ -513,7 +515,7 @@ static int send_under(struct relock_client *client, struct relock_vote *vote,
     int r = RELOCK_LOST;
 
     if (relock_hold_is_held(hold))
-        r = relock_vote_command_post(client, vote, kind, round, sent_ms);
+        r = vote_command_post(client, vote, kind, round, sent_ms);
     if (kind == RELOCK_VOTE_COMMAND_UNLOCK) {
         if (r == RELOCK_OK)
             relock_holds_leave(client, hold);

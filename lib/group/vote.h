@@ -34,11 +34,6 @@ enum relock_vote_command_kind {
     RELOCK_VOTE_COMMAND_UNLOCK,
 };
 
-/* Posts it; its answer is counted in the round. Returns RELOCK_OK, RELOCK_E_NOMEM. */
-int relock_vote_command_post(struct relock_client *client, struct relock_vote *vote,
-                             enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
-    RELOCK_REQUIRES(client->mutex);
-
 /* How a vote is asked for. */
 struct relock_vote_terms {
     uint64_t sent_ms;

@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
-void relock_names_init(struct relock_names *names, struct relock_topology *topology,
+/* Asks all servers for CLIENT LIST. Names from a server that refuses or does not answer stay
+ * unknown. */
+static void names_init(struct relock_names *names, struct relock_topology *topology,
                        uint64_t timeout_ms)
 {
     const struct relock_text words[] = {relock_text_of("CLIENT"), relock_text_of("LIST")};
@@ -39,7 +41,7 @@ void relock_names_init(struct relock_names *names, struct relock_topology *topol
     relock_nodes_end(topology, node);
 }
 
-void relock_names_deinit(struct relock_names *names)
+static void names_deinit(struct relock_names *names)
 {
     for (size_t i = 0; i < names->n_lists; i++)
         relock_reply_free(names->lists[i]);
@@ -76,7 +78,7 @@ void relock_names_find(const struct relock_names *names, const char *owner,
             return;
 }
 
-/* ---- sight ----------------------------------------------------------------------------------- */
+/* ---- sight --------------------------------------------------------------------------------- */
 
 bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client)
 {
@@ -88,7 +90,7 @@ bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client
         return false;
     }
     relock_mutex_unlock(&client->mutex);
-    relock_names_init(&sight->names, client->topology, client->options.command_timeout_ms);
+    names_init(&sight->names, client->topology, client->options.command_timeout_ms);
     return true;
 }
 
@@ -100,7 +102,7 @@ int relock_sight_end(struct relock_sight *sight, int result)
         relock_log_cause(&client->log, ((struct relock_cause){"not read", result}),
                          RELOCK_LOG_WARNING, "locks were not read: %s%s%s", relock_strerror(result),
                          *sight->why ? ": " : "", sight->why);
-    relock_names_deinit(&sight->names);
+    names_deinit(&sight->names);
     relock_mutex_lock(&client->mutex);
     relock_client_leave(client, &sight->guard);
     return result;
@@ -198,7 +200,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
     return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
 }
 
-/* ---- scan ------------------------------------------------------------------------------------ */
+/* ---- scan ---------------------------------------------------------------------------------- */
 
 #define PAGE "1000" /* keys that Redis visits for one SCAN */
 /* All keys of this type at the node. */

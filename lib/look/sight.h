@@ -33,12 +33,6 @@ struct relock_names {
     size_t n_lists;
 };
 
-/* Asks all servers for CLIENT LIST. Names from a server that refuses or does not answer stay
- * unknown. */
-void relock_names_init(struct relock_names *names, struct relock_topology *topology,
-                       uint64_t timeout_ms);
-void relock_names_deinit(struct relock_names *names);
-
 /* Writes the name of the client whose id is at the beginning of `owner`, or "". */
 void relock_names_find(const struct relock_names *names, const char *owner,
                        char name[RELOCK_PEER_NAME_MAX]);

@@ -16,10 +16,10 @@
  *   give                       relock_reuse_hand_off                  lib/lock/hold/cache.c
  *   s_owner                    scan                                   lib/lock/deadlock/waits.c
  *   COUNTS                     relock_chain_counts                    lib/lock/deadlock/chain.c
- *   recorder                   relock_record_send, on_sent            lib/lock/deadlock/waits.c deadlock/waits.c
+ *   recorder                   record_send, on_sent            lib/lock/deadlock/waits.c deadlock/waits.c
  *   execute                    scripts/waits_record.lua
  *   seeker, look()             relock_chain_look                      lib/lock/deadlock/chain.c
- *   the end of look()          relock_proofs_conclude                 lib/lock/deadlock/chain.c
+ *   the end of look()          proofs_conclude                 lib/lock/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/lock/deadlock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.

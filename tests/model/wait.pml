@@ -36,7 +36,7 @@
  *                                                                      lib/redis/io/pubsub.c
  *   ACKED           is_subscribed of a channel                         lib/redis/io/pubsub.c
  *   thread          take_first_level, leave_queue                      take.c
- *                   relock_wait_turn, relock_wait_end, sleep_in_queue  wait.c
+ *                   wait_turn, relock_wait_end, sleep_in_queue  wait.c
  *                   relock_ask, take_granted, release_useless, take_refused, take_failure
  *                                                                      ask.c
  *                   release, release_last, release_lost, judge_last    release.c

@@ -27,7 +27,7 @@
 
 #include <assert.h>
 
-/* ---- wait ------------------------------------------------------------------------------------ */
+/* ---- wait ---------------------------------------------------------------------------------- */
 
 /*
  * The queue of a resource, as one of its waiters sees it. The call unlocks the mutex for each
@@ -200,7 +200,10 @@ int relock_wait_asked(struct relock_acquire *acquire, int result)
     return result;
 }
 
-__attribute__((flatten)) int relock_wait_turn(struct relock_acquire *acquire)
+/* After relock_wait_end said RELOCK_BUSY: waits in the queue and asks Redis when it is this
+ * waiter's turn. Returns as relock_ask, and RELOCK_TIMEOUT. */
+__attribute__((flatten)) static int wait_turn(struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     uint64_t until_ms;
     int r;
@@ -223,8 +226,6 @@ __attribute__((flatten)) int relock_wait_turn(struct relock_acquire *acquire)
     } while ((r = relock_wait_end(acquire)) == RELOCK_BUSY);
     return r;
 }
-
-/* ---- take ------------------------------------------------------------------------------------ */
 
 /* ---- the state of a call ------------------------------------------------------------------- */
 
@@ -385,7 +386,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
 
     if (r != RELOCK_JOINED)
         return r;
-    r = relock_wait_turn(acquire);
+    r = wait_turn(acquire);
     relock_take_leave(acquire, r);
     return r;
 }

@@ -11,7 +11,7 @@
 /*
  * Wait - the wait of one call in the queue of a resource
  *
- * A blocking call takes all steps in relock_wait_turn(). An asynchronous call takes them one by one
+ * A blocking call takes all steps in wait_turn(). An asynchronous call takes them one by one
  * (async_acquire.c).
  *
  * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
@@ -44,10 +44,6 @@ void relock_wait_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
 /* The call has asked Redis, with that result. Returns what the result means for the wait. */
 int relock_wait_asked(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
-
-/* After relock_wait_end said RELOCK_BUSY: waits in the queue and asks Redis when it is this
- * waiter's turn. Returns as relock_ask, and RELOCK_TIMEOUT. */
-int relock_wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
 /*
  * As relock_acquire, with checked arguments.

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- proofs ---------------------------------------------------------------------------------- */
+/* ---- proofs -------------------------------------------------------------------------------- */
 
 /* Between the first look that finds a cycle and the second. */
 #define NEXT_MS 2
@@ -30,7 +30,8 @@
 /* The functions of this file are called with the mutex of the client. */
 #define STEP RELOCK_UNCHECKED static
 
-bool relock_proofs_concern(const struct relock_waiter *waiter)
+/* Whether looks follow this wait: Redis has its record, and the wait has not ended. */
+static bool proofs_concern(const struct relock_waiter *waiter)
 {
     return waiter->wait.at_us > 0 && waiter->wait.is_recorded && waiter->end == RELOCK_WAITER_WAITS;
 }
@@ -61,7 +62,7 @@ STEP bool decide(struct relock_client *client, struct relock_graph *graph,
     size_t wait = relock_graph_find(graph, client->id, waiter->wait.serial);
     enum relock_proof_state state = RELOCK_PROOF_GONE;
 
-    if (wait == RELOCK_GRAPH_NONE || !relock_proofs_concern(waiter))
+    if (wait == RELOCK_GRAPH_NONE || !proofs_concern(waiter))
         return false;
     if (waiter->wait.proof)
         state = relock_proof_check(waiter->wait.proof, graph, wait);
@@ -92,7 +93,9 @@ static uint64_t pause_after(struct relock_waits *waits, bool has_proof, bool is_
                relock_clock_sooner(4 * waits->look_pause_ms, RELOCK_PROOFS_LATER_MS);
 }
 
-void relock_proofs_conclude(struct relock_client *client, struct relock_graph *graph)
+/* A look has found this graph: refuses waits, and sets the time of the next look. */
+static void proofs_conclude(struct relock_client *client, struct relock_graph *graph)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_waits *waits = &client->guarded.waits;
     bool is_new = false, has_proof = false;
@@ -110,7 +113,7 @@ void relock_proofs_conclude(struct relock_client *client, struct relock_graph *g
         relock_client_set_timer(client, &waits->timer, waits->look_at_ms);
 }
 
-/* ---- chain ----------------------------------------------------------------------------------- */
+/* ---- chain --------------------------------------------------------------------------------- */
 
 #define HOLDS_MOST "256" /* of one lock that a look follows: there may be many readers */
 
@@ -126,9 +129,6 @@ struct ask {
     char key[RELOCK_CHAIN_KEY_MAX];
     size_t key_len;
 };
-
-/* The functions of this file are called with the mutex of the client. */
-#define STEP RELOCK_UNCHECKED static
 
 static struct ask *ask_of(const struct relock_outbox_entry *entry)
 {
@@ -271,7 +271,7 @@ STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned st
         const struct relock_recorded_hold *held = &waits->holds[i];
         size_t wait;
 
-        if (!relock_proofs_concern(held->waiter) || !relock_chain_counts(held, now_ms) ||
+        if (!proofs_concern(held->waiter) || !relock_chain_counts(held, now_ms) ||
             !is_field(client, held->hold, graph->holds[hold].field))
             continue;
         wait = follow_own(client, held->waiter, step);
@@ -397,7 +397,7 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
         take_holds(client, ask->lock, reply);
     free(ask);
     if (--client->guarded.waits.chain->n_asked == 0)
-        relock_proofs_conclude(client, &client->guarded.waits.chain->graph);
+        proofs_conclude(client, &client->guarded.waits.chain->graph);
 }
 
 /* ---- looks --------------------------------------------------------------------------------- */
@@ -416,7 +416,7 @@ void relock_chain_look(struct relock_client *client)
         return;
     relock_graph_clear(&waits->chain->graph);
     for (at = waits->asleep; at; at = at->wait.next) {
-        if (!relock_proofs_concern(at))
+        if (!proofs_concern(at))
             continue;
         (void)follow_own(client, at, 0);
         waits->look_at_ms = RELOCK_NEVER;

@@ -32,13 +32,6 @@
 /* Between two looks that find nothing, at most. */
 #define RELOCK_PROOFS_LATER_MS 1000
 
-/* Whether looks follow this wait: Redis has its record, and the wait has not ended. */
-bool relock_proofs_concern(const struct relock_waiter *waiter);
-
-/* A look has found this graph: refuses waits, and sets the time of the next look. */
-void relock_proofs_conclude(struct relock_client *client, struct relock_graph *graph)
-    RELOCK_REQUIRES(client->mutex);
-
 /* Drops the proof of this wait. Any thread. */
 void relock_proofs_drop(struct relock_waiter *waiter);
 

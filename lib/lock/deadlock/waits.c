@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- record ---------------------------------------------------------------------------------- */
+/* ---- record -------------------------------------------------------------------------------- */
 
 /*
  * There are two records. One has all holds whose owners wait. The other has those of plain locks:
@@ -46,7 +46,8 @@ static struct send *send_of(const struct relock_outbox_entry *entry)
     return RELOCK_CONTAINER(struct send, entry, entry);
 }
 
-void relock_record_arm(struct relock_client *client)
+/* Sets the timer of the waits to the first of its times. */
+static void record_arm(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_waits *waits = &client->guarded.waits;
     uint64_t due_ms = relock_clock_sooner(
@@ -231,7 +232,7 @@ STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entr
         record->may_exist = true;
     }
     free_send(send);
-    relock_record_arm(client);
+    record_arm(client);
 }
 
 static const struct relock_outbox_ops send_ops = {
@@ -254,7 +255,9 @@ static char *describe(const struct relock_client *client)
     return text;
 }
 
-bool relock_record_send(struct relock_client *client, unsigned which)
+/* Sends a record, or nothing if it is empty and Redis has none. One at a time of each. Returns
+ * false if there is no memory. The I/O thread. */
+static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_waits_record *record = &client->guarded.waits.records[which];
     struct send *new = calloc(1, sizeof(*new));
@@ -283,14 +286,11 @@ bool relock_record_send(struct relock_client *client, unsigned which)
     return true;
 }
 
-/* ---- waits ----------------------------------------------------------------------------------- */
+/* ---- waits --------------------------------------------------------------------------------- */
 
 #define SCAN_MS 1000    /* an owner that waits may get and lose holds through other threads */
 #define SCAN_MIN_MS 20  /* many waits are found at once */
 #define HOLDS_MOST 1000 /* that are recorded */
-
-/* The functions of this file are called with the mutex of the client. */
-#define STEP RELOCK_UNCHECKED static
 
 STEP void send_soon(struct relock_client *client)
 {
@@ -300,7 +300,7 @@ STEP void send_soon(struct relock_client *client)
         waits->records[i].is_dirty = true;
     if (waits->beat_at_ms > 0 && !waits->is_refused) {
         waits->beat_at_ms = 0;
-        relock_record_arm(client);
+        record_arm(client);
     }
 }
 
@@ -405,7 +405,7 @@ STEP void send_records(struct relock_client *client, uint64_t now_ms)
     for (unsigned i = 0; i < RELOCK_WAITS_RECORDS; i++) {
         if (waits->records[i].is_sent)
             continue;
-        if (!relock_record_send(client, i)) /* out of memory */
+        if (!record_send(client, i)) /* out of memory */
             waits->beat_at_ms = now_ms + RELOCK_RECORD_BEAT_MS;
     }
 }
@@ -426,7 +426,7 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
         send_records(client, now_ms);
     if (waits->look_at_ms <= now_ms)
         relock_chain_look(client);
-    relock_record_arm(client);
+    record_arm(client);
 }
 
 /* ---- the life of a wait -------------------------------------------------------------------- */
@@ -453,7 +453,7 @@ void relock_waits_enter(struct relock_client *client, struct relock_waiter *wait
     if (long_at(client, waiter) >= waits->scan_at_ms)
         return;
     waits->scan_at_ms = long_at(client, waiter);
-    relock_record_arm(client);
+    record_arm(client);
 }
 
 void relock_waits_leave(struct relock_client *client, struct relock_waiter *waiter)

@@ -24,14 +24,6 @@
 
 #define RELOCK_RECORD_BEAT_MS 250 /* between two times that a record is sent */
 
-/* Sends a record, or nothing if it is empty and Redis has none. One at a time of each. Returns
- * false if there is no memory. The I/O thread. */
-bool relock_record_send(struct relock_client *client, unsigned which)
-    RELOCK_REQUIRES(client->mutex);
-
-/* Sets the timer of the waits to the first of its times. */
-void relock_record_arm(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
 /* Before the client is used. */
 void relock_waits_init(struct relock_client *client);
 

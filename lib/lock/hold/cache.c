@@ -12,12 +12,12 @@
 
 #include <string.h>
 
-/* ---- reuse ----------------------------------------------------------------------------------- */
-
 /* ---- handing off --------------------------------------------------------------------------- */
 
-bool relock_reuse_is_possible(const struct relock_client *client, const struct relock_hold *hold,
-                              uint64_t now_ms)
+/* Whether another owner of this process may get it from memory: it is certain for long enough, and
+ * no more lasting than what that owner would acquire itself. */
+static bool reuse_is_possible(const struct relock_client *client, const struct relock_hold *hold,
+                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
     uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
 
@@ -51,7 +51,7 @@ static struct relock_waiter *next_owner(const struct relock_client *client,
         return NULL;
     while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
         head = head->next;
-    if (!head || !head->renewed || !relock_reuse_is_possible(client, hold, now_ms))
+    if (!head || !head->renewed || !reuse_is_possible(client, hold, now_ms))
         return NULL;
     if (now_ms >= turn_end_ms(client, hold))
         return NULL;
@@ -77,7 +77,9 @@ bool relock_reuse_hand_off(struct relock_client *client, struct relock_hold *hol
 
 /* ---- caching ------------------------------------------------------------------------------- */
 
-void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+/* Its last level is released, and it stays with the process: see cache.h. */
+static void reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *resource = hold->resource;
 
@@ -132,7 +134,7 @@ void relock_reuse_leave_cache(struct relock_client *client, struct relock_hold *
     relock_client_unset_timer(client, &hold->timer);
 }
 
-/* ---- cache ----------------------------------------------------------------------------------- */
+/* ---- cache --------------------------------------------------------------------------------- */
 
 bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
@@ -140,9 +142,9 @@ bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, u
         return false;
     /* An observer that is left belongs to a composite of which this lock was released apart. */
     if (hold->observers || relock_listeners_await(hold->resource) ||
-        !relock_reuse_is_possible(client, hold, now_ms))
+        !reuse_is_possible(client, hold, now_ms))
         return false;
-    relock_reuse_cache(client, hold, now_ms);
+    reuse_cache(client, hold, now_ms);
     return true;
 }
 
@@ -179,7 +181,7 @@ int relock_cache_take(struct relock_acquire *acquire)
     uint64_t now_ms = now_us / 1000;
 
     if (!acquire->waiter.renewed || now_ms >= hold->cache_until_ms ||
-        !relock_reuse_is_possible(acquire->client, hold, now_ms))
+        !reuse_is_possible(acquire->client, hold, now_ms))
         return have_released(acquire, hold, now_ms);
     take(acquire, hold, now_us);
     return RELOCK_OK;

@@ -33,15 +33,6 @@
 bool relock_reuse_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Whether another owner of this process may get it from memory: it is certain for long enough, and
- * no more lasting than what that owner would acquire itself. */
-bool relock_reuse_is_possible(const struct relock_client *client, const struct relock_hold *hold,
-                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
-
-/* Its last level is released, and it stays with the process: see cache.h. */
-void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex);
-
 /* The owner of the waiter, which has not joined the queue, gets the cached hold. */
 void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *hold,
                               struct relock_waiter *waiter, uint64_t now_us)

@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* ---- reports --------------------------------------------------------------------------------- */
+/* ---- reports ------------------------------------------------------------------------------- */
 
 static void check_at(struct relock_client *client, struct relock_hold *hold, uint64_t at_ms,
                      uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
@@ -121,7 +121,7 @@ void relock_reports_follow(struct relock_client *client)
     }
 }
 
-/* ---- watchdog -------------------------------------------------------------------------------- */
+/* ---- watchdog ------------------------------------------------------------------------------ */
 
 #define ANSWER_MIN_MS 100
 

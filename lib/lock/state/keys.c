@@ -117,7 +117,7 @@ uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached)
            (serial % (RELOCK_SERIALS_CACHED - 1));
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------------------------- */
 
 #define ROUNDS 32
 #define DELTA UINT32_C(0x9e3779b9)

@@ -250,7 +250,7 @@ void relock_resource_wake_all(struct relock_resource *resource)
     wake_queue(at);
 }
 
-/* ---- resources ------------------------------------------------------------------------------- */
+/* ---- resources ----------------------------------------------------------------------------- */
 
 /* A primary, until it is made a secondary. Returns NULL when out of memory. */
 static struct relock_resource *new_resource(struct relock_client *client,

@@ -29,14 +29,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- race ------------------------------------------------------------------------------------ */
+/* ---- race ---------------------------------------------------------------------------------- */
 
 void relock_race_init(struct relock_race *race)
 {
     *race = (struct relock_race){.fd = -1};
 }
 
-void relock_race_abandon(const struct relock_race *race)
+/* In a forked child: closes the sockets and does nothing else. */
+static void race_abandon(const struct relock_race *race)
 {
     for (unsigned i = 0; i < race->n_sockets; i++)
         close(race->sockets[i]);
@@ -215,7 +216,7 @@ int relock_race_step(struct relock_race *race, uint64_t now_ms, uint64_t limit_m
     return RELOCK_AGAIN;
 }
 
-/* ---- dial ------------------------------------------------------------------------------------ */
+/* ---- dial ---------------------------------------------------------------------------------- */
 
 /* The system notices a peer that vanished, too, even when no command is sent. */
 #define KEEPALIVE_IDLE_S 15
@@ -248,7 +249,7 @@ static void drop_socket(struct relock_dial *dial)
 
 void relock_dial_abandon(const struct relock_dial *dial)
 {
-    relock_race_abandon(&dial->race);
+    race_abandon(&dial->race);
     if (dial->state == RELOCK_DIAL_SECURING)
         close(dial->fd);
 }

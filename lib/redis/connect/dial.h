@@ -45,9 +45,6 @@ struct relock_race {
 
 void relock_race_init(struct relock_race *race);
 
-/* In a forked child: closes the sockets and does nothing else. */
-void relock_race_abandon(const struct relock_race *race);
-
 /*
  * Starts the race, or continues it after `fd` became readable or `deadline_ms` passed.
  *

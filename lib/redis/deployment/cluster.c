@@ -21,9 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- sharding -------------------------------------------------------------------------------- */
+/* ---- sharding ------------------------------------------------------------------------------ */
 
-bool relock_sharding_choose(const struct relock_server *cluster,
+/* By the url of the cluster, or else by the answer of its first node. Logs the choice. */
+static bool sharding_choose(const struct relock_server *cluster,
                             const struct relock_slot_query *answered)
 {
     enum relock_url_pubsub wanted = cluster->url.pubsub;
@@ -41,7 +42,7 @@ bool relock_sharding_choose(const struct relock_server *cluster,
     return is_sharded;
 }
 
-/* ---- cluster --------------------------------------------------------------------------------- */
+/* ---- cluster ------------------------------------------------------------------------------- */
 
 /* Between two questions for the map while it is urgent all the time. */
 #define MIN_PAUSE_MS 100
@@ -134,7 +135,7 @@ static int take(void *arg, struct relock_slot_query *query, const struct redisRe
     int r;
 
     if (!cluster->is_known)
-        atomic_store(&cluster->topology.is_sharded, relock_sharding_choose(cluster->server, query));
+        atomic_store(&cluster->topology.is_sharded, sharding_choose(cluster->server, query));
     cluster->is_known = true;
     r = take_map(cluster, query, map);
     if (r == RELOCK_OK)

@@ -22,10 +22,6 @@
  * Threads: any.
  */
 
-/* By the url of the cluster, or else by the answer of its first node. Logs the choice. */
-bool relock_sharding_choose(const struct relock_server *cluster,
-                            const struct relock_slot_query *answered);
-
 /* `server` has the url of the cluster. It must outlive the topology. Returns RELOCK_OK,
  * RELOCK_E_NOMEM. */
 int relock_cluster_new(const struct relock_server *server, unsigned n_lanes,

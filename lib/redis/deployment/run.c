@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- eviction -------------------------------------------------------------------------------- */
+/* ---- eviction ------------------------------------------------------------------------------ */
 
 static bool evicts(const char *policy, size_t len)
 {
@@ -42,14 +42,13 @@ void relock_eviction_warn(const struct relock_server *server, const struct redis
                      server->label, len < 40 ? (int)len : 40, policy);
 }
 
-/* ---- run ------------------------------------------------------------------------------------- */
-
-/* ---- attempt --------------------------------------------------------------------------------- */
+/* ---- attempt ------------------------------------------------------------------------------- */
 
 /* An operator may flush the scripts just after one was loaded, but not every time. */
 #define MAX_LOADS 3
 
-int relock_attempt_fail(struct relock_call *call, int result, const char *why)
+/* Keeps the reason of a failure. Returns `result`. */
+static int attempt_fail(struct relock_call *call, int result, const char *why)
 {
     (void)snprintf(call->why, sizeof(call->why), "%s", why);
     return result;
@@ -57,7 +56,9 @@ int relock_attempt_fail(struct relock_call *call, int result, const char *why)
 
 /* ---- the fence ----------------------------------------------------------------------------- */
 
-int relock_attempt_kill_fence(struct relock_call *call, struct relock_lane *lane,
+/* Kills the connection that the fence names, if there is one, and drops the fence. Returns as
+ * attempt_run. */
+static int attempt_kill_fence(struct relock_call *call, struct relock_lane *lane,
                               uint64_t deadline_ms)
 {
     struct relock_round_trip round_trip;
@@ -71,12 +72,12 @@ int relock_attempt_kill_fence(struct relock_call *call, struct relock_lane *lane
     round_trip.exchange.forms = RELOCK_CONN_ID_KILL_FORMS;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK)
-        return relock_attempt_fail(call, r, round_trip.exchange.why);
+        return attempt_fail(call, r, round_trip.exchange.why);
 
     if (relock_conn_id_is_killed(relock_lane_server(lane), round_trip.exchange.reply))
         *call->fence = relock_conn_id_unref(*call->fence);
     else
-        r = relock_attempt_fail(call, RELOCK_AGAIN, relock_reply_error(round_trip.exchange.reply));
+        r = attempt_fail(call, RELOCK_AGAIN, relock_reply_error(round_trip.exchange.reply));
     relock_reply_free(round_trip.exchange.reply);
     return r;
 }
@@ -95,7 +96,7 @@ static int fail_sent(struct relock_call *call, const struct relock_exchange *exc
         relock_conn_id_unref(exchange->conn_id);
         relock_orphan_drop(exchange->orphan);
     }
-    return relock_attempt_fail(call, result, exchange->why);
+    return attempt_fail(call, result, exchange->why);
 }
 
 static bool is_missing_script(const struct redisReply *reply)
@@ -144,7 +145,7 @@ static void say_not_counted(struct relock_call *call, const struct relock_lane *
 {
     if (relock_explain_is_missing(error))
         relock_explain_extra(relock_lane_server(lane), RELOCK_EXTRA_WAIT, error);
-    (void)relock_attempt_fail(call, RELOCK_E_REPLICAS, error);
+    (void)attempt_fail(call, RELOCK_E_REPLICAS, error);
 }
 
 /* A refusal of an acquire is an integer, the remaining lease. */
@@ -222,7 +223,7 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
     if (r < 0 && round_trip.exchange.sent)
         return fail_sent(call, &round_trip.exchange, r);
     if (r != RELOCK_OK)
-        return relock_attempt_fail(call, r, round_trip.exchange.why);
+        return attempt_fail(call, r, round_trip.exchange.why);
     if (asks)
         take_asked(call, &round_trip.exchange, form);
     else
@@ -231,11 +232,15 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
     return wait_for_replicas(call, lane, deadline_ms);
 }
 
-int relock_attempt_run(struct relock_call *call, struct relock_lane *lane, bool asks,
+/*
+ * `asks`: the script is to follow ASKING. Returns RELOCK_OK and the reply of the call, which may be
+ * a refusal; RELOCK_AGAIN, if the server refuses CLIENT KILL for now; or as relock_lane_ask.
+ */
+static int attempt_run(struct relock_call *call, struct relock_lane *lane, bool asks,
                        uint64_t deadline_ms)
 {
     enum relock_call_form form = RELOCK_CALL_BY_HASH;
-    int r = relock_attempt_kill_fence(call, lane, deadline_ms);
+    int r = attempt_kill_fence(call, lane, deadline_ms);
 
     if (r != RELOCK_OK)
         return r;
@@ -247,7 +252,7 @@ int relock_attempt_run(struct relock_call *call, struct relock_lane *lane, bool 
     }
 }
 
-/* ---- run ------------------------------------------------------------------------------------- */
+/* ---- run ----------------------------------------------------------------------------------- */
 
 #define MIN_PAUSE_MS 10
 #define MAX_PAUSE_MS 200
@@ -363,7 +368,7 @@ static void kill_fence_at_its_node(struct relock_call *call, const struct place 
     }
     fence = relock_conn_id_ref(*call->fence); /* the reference to `fence_node` */
     if (relock_lanes_join(fence_node->lanes, false, limit_ms, &lane) == RELOCK_OK) {
-        if (relock_attempt_kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
+        if (attempt_kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
             relock_topology_distrust(place->topology, fence_node);
         relock_lanes_leave(fence_node->lanes, lane);
     }
@@ -436,7 +441,7 @@ static int take_refusal(struct relock_call *call, struct relock_lane *lane, cons
 static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms,
                    const struct place *place, struct place *next)
 {
-    int r = relock_attempt_run(call, lane, place->asks, deadline_ms);
+    int r = attempt_run(call, lane, place->asks, deadline_ms);
     const char *error;
 
     if (r != RELOCK_OK)
@@ -463,7 +468,7 @@ static int run_at(struct relock_call *call, const struct place *place, bool alon
     kill_fence_at_its_node(call, place, deadline_ms);
     r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
     if (r < 0)
-        return relock_attempt_fail(call, r, RELOCK_LANES_BUSY);
+        return attempt_fail(call, r, RELOCK_LANES_BUSY);
     r = attempt(call, lane, deadline_ms, place, next);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
@@ -488,8 +493,7 @@ static int run_once(struct relock_call *call, struct place *place, bool alone, u
         here.asks = false;
     }
     if (!here.node)
-        return relock_attempt_fail(call, RELOCK_E_CONN,
-                                   "no node is known to have the slot of the lock");
+        return attempt_fail(call, RELOCK_E_CONN, "no node is known to have the slot of the lock");
     place->node = NULL;
     r = run_at(call, &here, alone, deadline_ms, place);
     relock_topology_drop(here.topology, here.node);
@@ -527,6 +531,6 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
 
     /* The refusal of earlier attempts says more than that there was no time for another. */
     if (*refused && !call->unanswered)
-        return relock_attempt_fail(call, RELOCK_E_SERVER, refused);
+        return attempt_fail(call, RELOCK_E_SERVER, refused);
     return r > 0 ? RELOCK_E_SERVER : r;
 }

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* ---- slot query ------------------------------------------------------------------------------ */
+/* ---- slot query ---------------------------------------------------------------------------- */
 
 static int fail(struct relock_slot_query *query, int result, const char *why)
 {
@@ -102,13 +102,14 @@ int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_s
     return r;
 }
 
-void relock_slot_query_abandon(struct relock_slot_query *query)
+/* In a forked child: closes the descriptor and does nothing else. */
+static void slot_query_abandon(struct relock_slot_query *query)
 {
     if (atomic_load(&query->is_running))
         relock_sync_conn_abandon(&query->conn);
 }
 
-/* ---- slot survey ----------------------------------------------------------------------------- */
+/* ---- slot survey --------------------------------------------------------------------------- */
 
 /* The least time for each of several nodes to answer. */
 #define MIN_ANSWER_MS 50
@@ -288,5 +289,5 @@ void relock_slot_survey_deinit(struct relock_slot_survey *survey)
 
 void relock_slot_survey_abandon(struct relock_slot_survey *survey)
 {
-    relock_slot_query_abandon(&survey->query);
+    slot_query_abandon(&survey->query);
 }

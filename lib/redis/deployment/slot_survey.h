@@ -42,9 +42,6 @@ struct relock_slot_query {
 int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_server *server,
                           struct redisReply **map);
 
-/* In a forked child: closes the descriptor and does nothing else. */
-void relock_slot_query_abandon(struct relock_slot_query *query);
-
 #define RELOCK_SLOT_NONE (-1)
 
 /* Takes the map that a node has answered with. Returns RELOCK_OK; or the failure, with its cause in

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* ---- node ------------------------------------------------------------------------------------ */
+/* ---- node ---------------------------------------------------------------------------------- */
 
 int relock_node_init(struct relock_node *node, const struct relock_server *server, unsigned n_lanes)
 {
@@ -19,12 +19,13 @@ void relock_node_deinit(struct relock_node *node)
     node->lanes = relock_lanes_free(node->lanes);
 }
 
-void relock_node_abandon(struct relock_node *node)
+/* In a forked child: closes the descriptors of the lanes and does nothing else. */
+static void node_abandon(struct relock_node *node)
 {
     relock_lanes_abandon(node->lanes);
 }
 
-/* ---- topology -------------------------------------------------------------------------------- */
+/* ---- topology ------------------------------------------------------------------------------ */
 
 struct single {
     struct relock_topology topology;
@@ -85,7 +86,7 @@ struct relock_topology *relock_topology_free(struct relock_topology *topology)
 void relock_topology_abandon(struct relock_topology *topology)
 {
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
-        relock_node_abandon(at);
+        node_abandon(at);
     if (topology->ops->abandon)
         topology->ops->abandon(topology);
 }

@@ -68,9 +68,6 @@ int relock_node_init(struct relock_node *node, const struct relock_server *serve
 /* The connections of the I/O thread are closed already. */
 void relock_node_deinit(struct relock_node *node);
 
-/* In a forked child: closes the descriptors of the lanes and does nothing else. */
-void relock_node_abandon(struct relock_node *node);
-
 struct relock_conn_id;
 struct relock_loop;
 struct relock_topology;

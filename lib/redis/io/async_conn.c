@@ -33,7 +33,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- health ---------------------------------------------------------------------------------- */
+/* ---- health -------------------------------------------------------------------------------- */
 
 /*
  *                 break           return              prove
@@ -90,9 +90,7 @@ void relock_health_prove(struct relock_health *health)
     health->pause_ms = 0;
 }
 
-/* ---- async conn ------------------------------------------------------------------------------ */
-
-/* ---- async wait ------------------------------------------------------------------------------ */
+/* ---- async wait ---------------------------------------------------------------------------- */
 
 /* A connection that is up for so long and owes no answer works, like one that has answered. */
 #define FINE_MS 1000
@@ -107,7 +105,9 @@ bool relock_async_wait_is_owed(const struct relock_async_conn *conn)
     return conn->n_sent > conn->n_answered;
 }
 
-bool relock_async_wait_is_fine(const struct relock_async_conn *conn)
+/* Whether the connection has been up for a while and owes no answer: it works, like one that has
+ * answered. */
+static bool async_wait_is_fine(const struct relock_async_conn *conn)
 {
     return !relock_async_wait_is_owed(conn) && relock_clock_now_ms() - conn->since_ms >= FINE_MS;
 }
@@ -148,12 +148,14 @@ static uint64_t due_in_state_ms(const struct relock_async_conn *conn)
     return RELOCK_NEVER;
 }
 
-uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn)
+/* The next deadline of its state; RELOCK_NEVER: none. */
+static uint64_t async_wait_due_ms(const struct relock_async_conn *conn)
 {
     return relock_clock_sooner(due_in_state_ms(conn), conn->borrow_ms);
 }
 
-bool relock_async_wait_is_over(const struct relock_async_conn *conn)
+/* Whether the deadline of its state has passed. */
+static bool async_wait_is_over(const struct relock_async_conn *conn)
 {
     return relock_clock_now_ms() >= due_in_state_ms(conn);
 }
@@ -161,7 +163,8 @@ bool relock_async_wait_is_over(const struct relock_async_conn *conn)
 /* ---- waiting ----------------------------------------------------------------------------------
  */
 
-void relock_async_wait_for(struct relock_async_conn *conn, int fd, int events)
+/* Waits for these events of that descriptor, and for no others; -1: for none. */
+static void async_wait_for(struct relock_async_conn *conn, int fd, int events)
 {
     if (ev_is_active(&conn->io) && conn->io.fd == fd && conn->watched == events)
         return;
@@ -174,9 +177,11 @@ void relock_async_wait_for(struct relock_async_conn *conn, int fd, int events)
     ev_io_start(conn->ev, &conn->io);
 }
 
-void relock_async_wait_arm(struct relock_async_conn *conn)
+/* Sets the timer. Call this whenever async_wait_due_ms() moves to an earlier time. If it
+ * moves to a later one, the timer fires once without effect. */
+static void async_wait_arm(struct relock_async_conn *conn)
 {
-    uint64_t due_ms = relock_async_wait_due_ms(conn);
+    uint64_t due_ms = async_wait_due_ms(conn);
     uint64_t left_ms = relock_clock_left(relock_clock_now_ms(), due_ms);
 
     ev_timer_stop(conn->ev, &conn->timer);
@@ -187,11 +192,12 @@ void relock_async_wait_arm(struct relock_async_conn *conn)
     ev_timer_start(conn->ev, &conn->timer);
 }
 
-void relock_async_wait_leave(struct relock_async_conn *conn)
+/* Leaves the socket to another thread for a while. */
+static void async_wait_leave(struct relock_async_conn *conn)
 {
     ev_io_stop(conn->ev, &conn->io);
     conn->left_until_ms = relock_clock_in(LEAVE_MS);
-    relock_async_wait_arm(conn);
+    async_wait_arm(conn);
 }
 
 /* ---- shared connections -------------------------------------------------------------------- */
@@ -202,7 +208,8 @@ bool relock_async_wait_is_for_messages(const struct relock_async_conn *conn)
            conn->met == 0;
 }
 
-bool relock_async_wait_may_leave(const struct relock_async_conn *conn)
+/* Whether the I/O thread may leave the socket to the thread that polls it. */
+static bool async_wait_may_leave(const struct relock_async_conn *conn)
 {
     return relock_async_wait_is_for_messages(conn) && relock_reading_is_left(conn->reading);
 }
@@ -217,7 +224,7 @@ bool relock_async_wait_is_due(const struct relock_async_conn *conn)
            relock_reading_is_due(conn->reading, conn->left_until_ms != RELOCK_NEVER);
 }
 
-/* ---- async conn ------------------------------------------------------------------------------ */
+/* ---- async conn ---------------------------------------------------------------------------- */
 
 /* The pause between two attempts to get the connection of another user. */
 #define BORROW_MS 20
@@ -244,14 +251,14 @@ static void enter(struct relock_async_conn *conn, enum relock_async_conn_state s
     count(conn, state);
     conn->state = state;
     conn->since_ms = relock_clock_now_ms();
-    relock_async_wait_arm(conn);
+    async_wait_arm(conn);
 }
 
 /* ---- failing ------------------------------------------------------------------------------- */
 
 static void drop(struct relock_async_conn *conn)
 {
-    relock_async_wait_for(conn, -1, 0);
+    async_wait_for(conn, -1, 0);
     relock_dial_end(&conn->dial);
     relock_login_end(&conn->login);
     relock_wire_close(&conn->wire);
@@ -264,7 +271,7 @@ static void fail(struct relock_async_conn *conn, const char *why)
 {
     bool was_up = conn->state == RELOCK_ASYNC_CONN_READY;
 
-    if (was_up && relock_async_wait_is_fine(conn))
+    if (was_up && async_wait_is_fine(conn))
         relock_health_prove(&conn->health);
     relock_health_break(&conn->health, why);
     drop(conn);
@@ -295,7 +302,7 @@ static void begin_login(struct relock_async_conn *conn, struct relock_socket soc
     }
     relock_login_begin(&conn->login, conn->server, &conn->wire.out);
     conn->wire.awaited = relock_login_command(&conn->login);
-    relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
     enter(conn, RELOCK_ASYNC_CONN_LOGGING_IN);
 }
 
@@ -304,14 +311,14 @@ static void step_dial(struct relock_async_conn *conn)
     struct relock_socket socket;
     int r;
 
-    relock_async_wait_for(conn, -1, 0); /* the dial may close its socket */
+    async_wait_for(conn, -1, 0); /* the dial may close its socket */
     r = relock_dial_step(&conn->dial, relock_clock_now_ms(), &socket);
     if (r == RELOCK_OK) {
         begin_login(conn, socket);
     } else if (r == RELOCK_AGAIN) {
-        relock_async_wait_for(conn, conn->dial.fd,
-                              relock_dial_wants_to_write(&conn->dial) ? EV_WRITE : EV_READ);
-        relock_async_wait_arm(conn);
+        async_wait_for(conn, conn->dial.fd,
+                       relock_dial_wants_to_write(&conn->dial) ? EV_WRITE : EV_READ);
+        async_wait_arm(conn);
     } else {
         fail(conn, conn->dial.why);
     }
@@ -386,7 +393,7 @@ static bool borrow(struct relock_async_conn *conn)
     }
     conn->wire.has_received = true;
     conn->silent_ms = RELOCK_NEVER;
-    relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+    async_wait_for(conn, conn->wire.fd, EV_READ);
     become_ready(conn);
     return true;
 }
@@ -396,7 +403,7 @@ bool relock_async_conn_lend(struct relock_async_conn *conn, struct relock_loan *
     if (conn->state != RELOCK_ASYNC_CONN_READY || relock_async_wait_is_owed(conn) ||
         conn->wire.out.len > 0 || !relock_wire_is_quiet(&conn->wire))
         return false;
-    relock_async_wait_for(conn, -1, 0);
+    async_wait_for(conn, -1, 0);
     *loan = (struct relock_loan){
         .socket = relock_wire_release(&conn->wire),
         .conn_id = conn->login.conn_id,
@@ -422,9 +429,9 @@ void relock_async_conn_send(struct relock_async_conn *conn, unsigned n_replies)
         conn->quiet_ms = relock_clock_now_ms();
         if (conn->silent_ms == RELOCK_NEVER)
             conn->silent_ms = conn->quiet_ms;
-        relock_async_wait_arm(conn);
+        async_wait_arm(conn);
     }
-    relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
 }
 
 bool relock_async_conn_ping(struct relock_async_conn *conn)
@@ -439,7 +446,7 @@ bool relock_async_conn_ping(struct relock_async_conn *conn)
     }
     relock_async_conn_send(conn, 1);
     conn->pinging = true;
-    relock_async_wait_arm(conn);
+    async_wait_arm(conn);
     return true;
 }
 
@@ -449,7 +456,7 @@ void relock_async_conn_flush(struct relock_async_conn *conn)
         return;
     /* The loop meets a failure again at the socket, and handles it. */
     if (relock_wire_flush(&conn->wire) == RELOCK_OK)
-        relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+        async_wait_for(conn, conn->wire.fd, EV_READ);
 }
 
 void relock_async_conn_answered(struct relock_async_conn *conn, bool proves)
@@ -460,7 +467,7 @@ void relock_async_conn_answered(struct relock_async_conn *conn, bool proves)
     if (proves)
         relock_health_prove(&conn->health);
     if (!relock_async_wait_is_owed(conn))
-        relock_async_wait_arm(conn);
+        async_wait_arm(conn);
 }
 
 static void take_reply(struct relock_async_conn *conn, const struct redisReply *reply)
@@ -479,7 +486,7 @@ static void take_reply(struct relock_async_conn *conn, const struct redisReply *
     } else if (r != RELOCK_AGAIN) {
         fail(conn, conn->login.why);
     } else if (conn->login.step == RELOCK_LOGIN_ROLE) {
-        relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
+        async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
     }
 }
 
@@ -513,7 +520,7 @@ void relock_async_conn_attend(struct relock_async_conn *conn)
 {
     if (!relock_async_wait_is_due(conn))
         return;
-    relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+    async_wait_for(conn, conn->wire.fd, EV_READ);
     if (conn->met < 0)
         receive(conn);
 }
@@ -541,11 +548,10 @@ static void handle_io(struct relock_async_conn *conn, int events)
             fail_to_write(conn);
             return;
         }
-        relock_async_wait_for(conn, conn->wire.fd,
-                              r == RELOCK_AGAIN ? EV_READ | EV_WRITE : EV_READ);
+        async_wait_for(conn, conn->wire.fd, r == RELOCK_AGAIN ? EV_READ | EV_WRITE : EV_READ);
     }
-    if (events == EV_READ && relock_async_wait_may_leave(conn))
-        relock_async_wait_leave(conn);
+    if (events == EV_READ && async_wait_may_leave(conn))
+        async_wait_leave(conn);
     else if (events & EV_READ)
         receive(conn);
 }
@@ -562,14 +568,14 @@ static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
 
 static void check_ready(struct relock_async_conn *conn)
 {
-    if (conn->health.state != RELOCK_HEALTH_FINE && relock_async_wait_is_fine(conn))
+    if (conn->health.state != RELOCK_HEALTH_FINE && async_wait_is_fine(conn))
         relock_health_prove(&conn->health);
     if (conn->left_until_ms <= relock_clock_now_ms()) {
         conn->left_until_ms = RELOCK_NEVER;
         relock_async_conn_attend(conn); /* a thread that still polls wakes this one when it stops */
     }
-    if (relock_clock_now_ms() < relock_async_wait_due_ms(conn))
-        relock_async_wait_arm(conn);
+    if (relock_clock_now_ms() < async_wait_due_ms(conn))
+        async_wait_arm(conn);
     else if (relock_async_wait_is_owed(conn))
         relock_async_conn_fail(conn, "no answer in time");
     else if (!relock_async_conn_ping(conn))
@@ -611,10 +617,10 @@ static void handle_timer(struct relock_async_conn *conn)
 {
     if (conn->borrow_ms <= relock_clock_now_ms() && borrow(conn))
         return;
-    if (relock_async_wait_is_over(conn) || conn->state == RELOCK_ASYNC_CONN_READY)
+    if (async_wait_is_over(conn) || conn->state == RELOCK_ASYNC_CONN_READY)
         handle_deadline(conn);
     else
-        relock_async_wait_arm(conn);
+        async_wait_arm(conn);
 }
 
 static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)

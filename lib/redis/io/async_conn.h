@@ -108,34 +108,11 @@ struct relock_async_conn {
     bool was_ready; /* it came up before */
 };
 
-/* Waits for these events of that descriptor, and for no others; -1: for none. */
-void relock_async_wait_for(struct relock_async_conn *conn, int fd, int events);
-
-/* Leaves the socket to another thread for a while. */
-void relock_async_wait_leave(struct relock_async_conn *conn);
-
-/* Sets the timer. Call this whenever relock_async_wait_due_ms() moves to an earlier time. If it
- * moves to a later one, the timer fires once without effect. */
-void relock_async_wait_arm(struct relock_async_conn *conn);
-
-/* The next deadline of its state; RELOCK_NEVER: none. */
-uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn);
-
-/* Whether the deadline of its state has passed. */
-bool relock_async_wait_is_over(const struct relock_async_conn *conn);
-
 /* Whether the server owes an answer. */
 bool relock_async_wait_is_owed(const struct relock_async_conn *conn);
 
-/* Whether the connection has been up for a while and owes no answer: it works, like one that has
- * answered. */
-bool relock_async_wait_is_fine(const struct relock_async_conn *conn);
-
 /* Whether nothing but messages can come, so that another thread may read. */
 bool relock_async_wait_is_for_messages(const struct relock_async_conn *conn);
-
-/* Whether the I/O thread may leave the socket to the thread that polls it. */
-bool relock_async_wait_may_leave(const struct relock_async_conn *conn);
 
 /* Whether the I/O thread has to attend to a shared connection: relock_async_conn_attend. */
 bool relock_async_wait_is_due(const struct relock_async_conn *conn);

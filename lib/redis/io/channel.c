@@ -124,7 +124,8 @@ void relock_channel_tell(const struct relock_channel *channel, enum relock_chann
         tell(channel, event, at);
 }
 
-void relock_channel_strand(struct relock_channel *channel)
+/* No node takes it now: it waits for the next map of the slots, or the next connection. */
+static void channel_strand(struct relock_channel *channel)
 {
     channel->is_stranded = true;
     channel->n_redirects = 0;
@@ -141,7 +142,7 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
     if (topology->io.open(topology, node) == RELOCK_OK)
         to = relock_channel_find_or_make(node->pubsub, relock_channel_name(from));
     if (!to) {
-        relock_channel_strand(from);
+        channel_strand(from);
         return;
     }
     from->is_subscribed = false;
@@ -159,7 +160,7 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
         relock_channel_begin(to, is_first);
 }
 
-/* ---- pubsub reply ---------------------------------------------------------------------------- */
+/* ---- pubsub reply -------------------------------------------------------------------------- */
 
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5
@@ -231,7 +232,7 @@ static void redirect(struct relock_channel *channel, const char *error)
     } else if (node) {
         relock_channel_move(channel, node);
     } else {
-        relock_channel_strand(channel);
+        channel_strand(channel);
     }
 }
 
@@ -248,7 +249,7 @@ static void on_error(struct relock_pubsub *pubsub, const char *error)
     else if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED)
         redirect(channel, error);
     else if (is_in_cluster && (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE))
-        relock_channel_strand(channel);
+        channel_strand(channel);
     else
         refuse(channel, error);
 }

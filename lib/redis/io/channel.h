@@ -107,9 +107,6 @@ void relock_channel_leave(struct relock_channel *channel);
 void relock_channel_tell(const struct relock_channel *channel, enum relock_channel_event event,
                          const struct redisReply *message);
 
-/* No node takes it now: it waits for the next map of the slots, or the next connection. */
-void relock_channel_strand(struct relock_channel *channel);
-
 /* The subscribers go to the channel of that name at another node. */
 void relock_channel_move(struct relock_channel *from, struct relock_node *node);
 

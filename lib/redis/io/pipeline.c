@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sent command ---------------------------------------------------------------------------- */
+/* ---- sent command -------------------------------------------------------------------------- */
 
 static void write_caching(struct relock_buffer *out)
 {
@@ -29,7 +29,9 @@ static enum relock_next_reply caching_or_call(const struct relock_sent_command *
     return command->is_tracked ? RELOCK_NEXT_CACHING : RELOCK_NEXT_CALL;
 }
 
-struct relock_sent_command *relock_sent_command_new(const struct relock_call *call, bool is_fenced,
+/* Appends the call to the buffer. `is_fenced`: behind a KILL. Returns NULL when out of memory; the
+ * buffer may have a part of it then. */
+static struct relock_sent_command *sent_command_new(const struct relock_call *call, bool is_fenced,
                                                     bool is_tracked, struct relock_buffer *out)
 {
     struct relock_sent_command *command = NULL;
@@ -58,7 +60,10 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
     return command;
 }
 
-struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from,
+/* For a command of one reply, of one of these `forms`, neither a script nor repeated, that the
+ * caller has appended since the buffer had the length `from`. Returns NULL when out of memory: the
+ * buffer has that length. */
+static struct relock_sent_command *sent_command_appended(struct relock_buffer *out, size_t from,
                                                          unsigned forms)
 {
     struct relock_sent_command *command = out->failed ? NULL : calloc(1, sizeof(*command));
@@ -72,7 +77,9 @@ struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *o
     return command;
 }
 
-bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
+/* Appends the command once more, in this form, and tracked if it may be. Returns false when out of
+ * memory: the buffer is as it was. */
+static bool sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
                                 bool may_track, struct relock_buffer *out)
 {
     bool loads = form == RELOCK_CALL_LOADED;
@@ -100,7 +107,8 @@ bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock
     return true;
 }
 
-bool relock_sent_command_fits(const struct relock_sent_command *command,
+/* Whether this can be the next reply; `may_doubt`: an unknown error to a script cannot. */
+static bool sent_command_fits(const struct relock_sent_command *command,
                               const struct redisReply *reply, bool may_doubt)
 {
     bool doubts = may_doubt && command->script;
@@ -118,7 +126,8 @@ bool relock_sent_command_fits(const struct relock_sent_command *command,
     return relock_reply_fits(reply, command->forms | (doubts ? RELOCK_REPLY_NO_ERR : 0));
 }
 
-bool relock_sent_command_take(struct relock_sent_command *command,
+/* Takes a reply. Returns whether it is the last one. */
+static bool sent_command_take(struct relock_sent_command *command,
                               const struct relock_server *server, const struct redisReply *reply)
 {
     switch (command->next_reply) {
@@ -140,7 +149,7 @@ bool relock_sent_command_take(struct relock_sent_command *command,
     return false;
 }
 
-/* ---- pipeline -------------------------------------------------------------------------------- */
+/* ---- pipeline ------------------------------------------------------------------------------ */
 
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5
@@ -189,7 +198,7 @@ static void kill_at(struct relock_pipeline *pipeline, const struct relock_conn_i
     size_t from = out->len;
 
     relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    kill = relock_sent_command_appended(out, from, RELOCK_CONN_ID_KILL_FORMS);
+    kill = sent_command_appended(out, from, RELOCK_CONN_ID_KILL_FORMS);
     if (kill)
         send_command(pipeline, kill);
 }
@@ -230,7 +239,7 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     fence = fence_here(pipeline, call->fence ? *call->fence : NULL);
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    command = relock_sent_command_new(call, fence != NULL, call->tracker && pipeline->tracks, out);
+    command = sent_command_new(call, fence != NULL, call->tracker && pipeline->tracks, out);
     if (!command) {
         relock_buffer_take_back(out, from);
         return RELOCK_E_NOMEM;
@@ -247,7 +256,7 @@ static int send_appended(struct relock_pipeline *pipeline, size_t from, unsigned
                          relock_pipeline_fn *fn, void *arg)
 {
     struct relock_sent_command *command =
-        relock_sent_command_appended(relock_async_conn_out(&pipeline->conn), from, forms);
+        sent_command_appended(relock_async_conn_out(&pipeline->conn), from, forms);
 
     if (!command)
         return RELOCK_E_NOMEM;
@@ -327,8 +336,8 @@ void relock_pipeline_flush(struct relock_pipeline *pipeline)
 static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                    enum relock_call_form form)
 {
-    if (!relock_sent_command_repeat(command, form, command->tracker && pipeline->tracks,
-                                    relock_async_conn_out(&pipeline->conn)))
+    if (!sent_command_repeat(command, form, command->tracker && pipeline->tracks,
+                             relock_async_conn_out(&pipeline->conn)))
         return false;
     send_command(pipeline, command);
     return true;
@@ -450,7 +459,7 @@ static bool can_be_answer(struct relock_pipeline *pipeline,
     uint64_t now_ms = relock_clock_now_ms();
     bool may_doubt = now_ms >= pipeline->believes_until_ms;
 
-    if (relock_sent_command_fits(command, reply, may_doubt))
+    if (sent_command_fits(command, reply, may_doubt))
         return true;
     pipeline->believes_until_ms = relock_clock_after(now_ms, BELIEVE_MS);
     return false;
@@ -475,7 +484,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
                                refusal != RELOCK_REFUSED_HERE && refusal != RELOCK_REFUSED_MOVED);
     if (command->next_reply == RELOCK_NEXT_CACHING && error)
         pipeline->tracks = false;
-    if (!relock_sent_command_take(command, pipeline->conn.server, reply))
+    if (!sent_command_take(command, pipeline->conn.server, reply))
         return;
     DL_DELETE(pipeline->in_flight, command);
     answer(pipeline, command, reply, refusal);

@@ -63,30 +63,6 @@ struct relock_sent_command {
     char args[]; /* as bytes */
 };
 
-/* Appends the call to the buffer. `is_fenced`: behind a KILL. Returns NULL when out of memory; the
- * buffer may have a part of it then. */
-struct relock_sent_command *relock_sent_command_new(const struct relock_call *call, bool is_fenced,
-                                                    bool is_tracked, struct relock_buffer *out);
-
-/* For a command of one reply, of one of these `forms`, neither a script nor repeated, that the
- * caller has appended since the buffer had the length `from`. Returns NULL when out of memory: the
- * buffer has that length. */
-struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from,
-                                                         unsigned forms);
-
-/* Appends the command once more, in this form, and tracked if it may be. Returns false when out of
- * memory: the buffer is as it was. */
-bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
-                                bool may_track, struct relock_buffer *out);
-
-/* Whether this can be the next reply; `may_doubt`: an unknown error to a script cannot. */
-bool relock_sent_command_fits(const struct relock_sent_command *command,
-                              const struct redisReply *reply, bool may_doubt);
-
-/* Takes a reply. Returns whether it is the last one. */
-bool relock_sent_command_take(struct relock_sent_command *command,
-                              const struct relock_server *server, const struct redisReply *reply);
-
 struct relock_call;
 struct relock_loan;
 struct relock_loop;

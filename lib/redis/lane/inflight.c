@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- orphan ---------------------------------------------------------------------------------- */
+/* ---- orphan -------------------------------------------------------------------------------- */
 
 /*
  * The second of the two threads frees the orphan, so no state follows ADOPTED or ENDED.
@@ -21,7 +21,8 @@
 
 enum state { PENDING, ADOPTED, ENDED };
 
-struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
+/* For an exchange that was sent over `conn_id`. Returns NULL when out of memory. */
+static struct relock_orphan *orphan_new(const struct relock_exchange *exchange,
                                         struct relock_conn_id *conn_id)
 {
     struct relock_orphan *new = calloc(1, sizeof(*new));
@@ -38,7 +39,8 @@ struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
     return new;
 }
 
-struct relock_orphan *relock_orphan_of(struct relock_exchange *exchange)
+/* The orphan that this exchange is part of. */
+static struct relock_orphan *orphan_of(struct relock_exchange *exchange)
 {
     return RELOCK_CONTAINER(struct relock_orphan, exchange, exchange);
 }
@@ -71,7 +73,8 @@ void relock_orphan_drop(struct relock_orphan *orphan)
         (void)relock_orphan_adopt(orphan, NULL, NULL, &answered);
 }
 
-void relock_orphan_end(struct relock_orphan *orphan, bool answered)
+/* Ends an orphan that is no longer in flight. */
+static void orphan_end(struct relock_orphan *orphan, bool answered)
 {
     orphan->answered = answered;
     if (atomic_exchange(&orphan->state, ENDED) == PENDING)
@@ -81,7 +84,7 @@ void relock_orphan_end(struct relock_orphan *orphan, bool answered)
     destroy(orphan);
 }
 
-/* ---- inflight -------------------------------------------------------------------------------- */
+/* ---- inflight ------------------------------------------------------------------------------ */
 
 uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight)
 {
@@ -129,7 +132,7 @@ static void end_orphans(struct relock_inflight *inflight)
         if (!at->is_orphan)
             continue;
         DL_DELETE(inflight->exchanges, at);
-        relock_orphan_end(relock_orphan_of(at), false);
+        orphan_end(orphan_of(at), false);
     }
 }
 
@@ -156,7 +159,7 @@ void relock_inflight_close(struct relock_inflight *inflight)
 /* Its caller returns without the replies. Returns false when out of memory. */
 static bool leave(struct relock_inflight *inflight, struct relock_exchange *exchange)
 {
-    struct relock_orphan *orphan = relock_orphan_new(exchange, inflight->conn.login.conn_id);
+    struct relock_orphan *orphan = orphan_new(exchange, inflight->conn.login.conn_id);
 
     if (!orphan)
         return false;
@@ -232,7 +235,7 @@ static struct relock_exchange *take_reply(struct relock_inflight *inflight,
         return NULL;
     DL_DELETE(inflight->exchanges, exchange);
     if (exchange->is_orphan) {
-        relock_orphan_end(relock_orphan_of(exchange), true);
+        orphan_end(orphan_of(exchange), true);
         return NULL;
     }
     exchange->result = RELOCK_OK;

@@ -84,13 +84,6 @@ struct relock_orphan {
     void *arg;
 };
 
-/* For an exchange that was sent over `conn_id`. Returns NULL when out of memory. */
-struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
-                                        struct relock_conn_id *conn_id);
-
-/* The orphan that this exchange is part of. */
-struct relock_orphan *relock_orphan_of(struct relock_exchange *exchange);
-
 /* Has `fn` called when the orphan ends. Returns false, and `*answered`, when it has ended already.
  */
 bool relock_orphan_adopt(struct relock_orphan *orphan, relock_orphan_fn *fn, void *arg,
@@ -98,9 +91,6 @@ bool relock_orphan_adopt(struct relock_orphan *orphan, relock_orphan_fn *fn, voi
 
 /* Its end is of no interest. Takes NULL. */
 void relock_orphan_drop(struct relock_orphan *orphan);
-
-/* Ends an orphan that is no longer in flight. */
-void relock_orphan_end(struct relock_orphan *orphan, bool answered);
 
 struct relock_exchange;
 

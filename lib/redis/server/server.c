@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- credentials ----------------------------------------------------------------------------- */
+/* ---- credentials --------------------------------------------------------------------------- */
 
 struct relock_credentials *relock_credentials_new(const char *user, const char *password)
 {
@@ -35,7 +35,7 @@ void relock_credentials_free(struct relock_credentials *credentials)
     }
 }
 
-/* ---- server ---------------------------------------------------------------------------------- */
+/* ---- server -------------------------------------------------------------------------------- */
 
 static int replace(char **text, const char *by)
 {
