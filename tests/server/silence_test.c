@@ -9,6 +9,8 @@
 #define SILENCE_MS 2000
 #define LATE_MS 6000 /* how late a wait may end on a shared machine */
 #define N_WAITERS 1000
+#define N_IDLE 8
+#define BRIEF_LEASE_MS 300
 #define N_LOCKS 10
 
 static struct actor *waiting[N_WAITERS];
@@ -60,6 +62,39 @@ static void a_wait_for_another_client_ends(void **state)
     end_unreached(1);
     server_resume(f->server);
     assert_true(kind_peer_unlock(f, "orders"));
+}
+
+/* The connection for renewals ends early, and is replaced by one of the idle ones for calls, which
+ * say nothing either. */
+static void a_wait_ends_although_there_are_idle_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){
+                              .watchdog_timeout_ms = BRIEF_LEASE_MS,
+                              .command_timeout_ms = outlast_ms(SILENCE_MS),
+                              .recheck_ms = NEVER_MS,
+                          });
+    struct actor *actors[N_IDLE];
+
+    server_pause(f->server);
+    for (int i = 0; i < N_IDLE; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "idle%d", i);
+        actors[i] = actor_start();
+        actor_begin_turns(actors[i], fixture_lock(f, client, name), 1);
+    }
+    let_pass(200);
+    server_resume(f->server);
+    for (int i = 0; i < N_IDLE; i++)
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    wait_and_sleep(client, fixture_lock(f, client, "orders"), 1);
+    fall_silent(f);
+    end_unreached(1);
+    server_resume(f->server);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
 static void a_wait_for_another_thread_ends(void **state)
@@ -175,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KINDS_TEST(a_wait_for_another_client_ends),
         KINDS_TEST(a_wait_for_another_thread_ends),
+        SERVER_TEST(a_wait_ends_although_there_are_idle_connections),
         SERVER_TEST(a_wait_for_a_member_ends),
         SERVER_TEST(a_thousand_waits_end_together),
         SERVER_TEST(a_wait_that_begins_during_the_silence_lasts_as_long),

@@ -392,7 +392,6 @@ static bool borrow(struct relock_async_conn *conn)
         return true;
     }
     conn->wire.has_received = true;
-    conn->silent_ms = RELOCK_NEVER;
     async_wait_for(conn, conn->wire.fd, EV_READ);
     become_ready(conn);
     return true;

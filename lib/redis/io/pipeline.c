@@ -165,6 +165,7 @@ struct relock_pipeline {
     void *arg;
     struct relock_sent_command *in_flight; /* in the order of their replies */
     bool tracks;                           /* the server does */
+    bool is_borrowed;                      /* it becomes up without the login's answers */
     bool is_missed;                        /* there was a call for it while it was not up */
     uint64_t believes_until_ms;            /* even unknown errors */
 };
@@ -497,6 +498,9 @@ static void on_up(void *arg)
     if (pipeline->node)
         relock_topology_trust(pipeline->node);
     pipeline->up(pipeline->arg);
+    if (pipeline->is_borrowed)
+        relock_pipeline_ping(pipeline);
+    pipeline->is_borrowed = false;
 }
 
 static void on_down(void *arg)
@@ -534,10 +538,10 @@ static bool borrow(void *arg, struct relock_loan *loan)
 
     if (!node)
         return false;
-    if (relock_lanes_lend(node->lanes, loan))
-        return true;
     other = pipeline == node->confirmer ? node->pipeline : node->confirmer;
-    return pipeline->is_missed && other && relock_pipeline_lend(other, loan);
+    pipeline->is_borrowed = relock_lanes_lend(node->lanes, loan) ||
+                            (pipeline->is_missed && other && relock_pipeline_lend(other, loan));
+    return pipeline->is_borrowed;
 }
 
 static const struct relock_async_conn_ops conn_ops = {
