@@ -494,13 +494,14 @@ static void on_reply(void *arg, const struct redisReply *reply)
 static void on_up(void *arg)
 {
     struct relock_pipeline *pipeline = arg;
+    bool is_reached = !pipeline->is_borrowed;
 
-    if (pipeline->node)
+    pipeline->is_borrowed = false;
+    if (pipeline->node && is_reached)
         relock_topology_trust(pipeline->node);
     pipeline->up(pipeline->arg);
-    if (pipeline->is_borrowed)
+    if (!is_reached)
         relock_pipeline_ping(pipeline);
-    pipeline->is_borrowed = false;
 }
 
 static void on_down(void *arg)
