@@ -4,7 +4,8 @@
  * Three servers, of which one is the master; the others copy it at any moment. Two clients acquire,
  * release, and move to the new master at any moment, as they hear of it. At a failover the old
  * master dies, or is cut off: then it still answers the clients that have not moved, and nothing
- * copies it. An acquire counts when one replica has acknowledged it (min_replicas 1).
+ * copies it. An acquire counts when one replica has acknowledged it, and a hold is certain for as long
+ * as the last renewal that one has acknowledged allows (min_replicas 1).
  *
  *   EXCLUSION   two clients never hold the lock at once
  *
@@ -13,25 +14,29 @@
  *   ACQUIRE      scripts/lock.lua; relock_ask                     lib/lock/call/ask.c
  *   COUNTS       wait_for_replicas                                lib/redis/deployment/run.c
  *                ask                                              lib/lock/call/commands.c
+ *   renews       send, on_renewed, on_counted                     lib/lock/hold/confirm.c
  *   moves        relock_node_io_cut, relock_succession_leave      lib/redis/io/node_io.c lane/succession.c
  *                relock_watchdog_up                               lib/lock/hold/watchdog.c
  *   copy         the replication of Redis
  *   failover     a sentinel that promotes a replica
- *   lapse        the end of a lease that is not renewed
+ *   lapse        the end of a lease that is not renewed, behind that of the certainty which it gave
  *
  * Left out: the sentinels, so which server a client finds next; levels, numbers and fences, see
- * unknown.pml. Of time there is one thing: without -DDEAF a client moves before the lease of its hold
- * at the new master ends.
+ * unknown.pml. Of time there is one thing: a client is certain of its hold no longer than the lease
+ * lasts that the write gave which it relies on. So it may hear of the failover at any time.
  *
- * -DFAILOVERS=n; -DTURNS=n acquires of each client.
+ * -DFAILOVERS=n; -DTURNS=n acquires of each client, -DRENEWALS=n renewals.
  * -DANY: also a replica may be promoted that has not acknowledged. -DNO_MIN: min_replicas is 0.
- * -DDEAF: see above. -DBAD_*: a rule left out.
+ * -DBAD_*: a rule left out.
  */
 #ifndef FAILOVERS
 #define FAILOVERS 1
 #endif
 #ifndef TURNS
 #define TURNS 2
+#endif
+#ifndef RENEWALS
+#define RENEWALS 1
 #endif
 
 #define SERVERS 3
@@ -41,6 +46,7 @@
 
 byte owner[SERVERS];               /* of the lock there; FREE */
 byte written[SERVERS];             /* the number of the last write that the server has */
+byte leased[SERVERS];              /* the number of the write that gave the lease there */
 byte source[SERVERS];              /* the server that it copies; NOBODY */
 bool dead[SERVERS];
 byte master;
@@ -50,11 +56,14 @@ byte acknowledged;                 /* ghost: the last write of a hold that a rep
 byte at[CLIENTS + 1];              /* the server that the client uses */
 bool holds[CLIENTS + 1];
 bool asks[CLIENTS + 1];            /* it waits for the acknowledgement */
+bool renews[CLIENTS + 1];          /* likewise, of a renewal */
+byte relies_on[CLIENTS + 1];       /* the number of the write that makes its hold certain */
 
 inline write(s, who)
 {
     n_writes++;
     owner[s] = who;
+    leased[s] = (who == FREE -> 0 : n_writes);
     written[s] = n_writes
 }
 
@@ -71,16 +80,41 @@ inline write(s, who)
 #define COUNTS (at[me] == where && !dead[where] && ACKED(where, number))
 #endif
 #endif
+#ifdef BAD_GRANTED
+#define RENEWAL_COUNTS true
+#else
+#define RENEWAL_COUNTS COUNTS
+#endif
+
+inline acknowledge()
+{
+    if
+    :: ACKED(where, number) && number > acknowledged -> acknowledged = number
+    :: else
+    fi
+}
+
+inline lose()
+{
+    holds[me] = false;
+    renews[me] = false;
+    relies_on[me] = 0;
+    number = 0
+}
 
 proctype client(byte me)
 {
-    byte where, number, turns = TURNS;
+    byte where, number, turns = TURNS, renewals = RENEWALS;
 
     do
     :: atomic { at[me] != master ->        /* moves; the hold is renewed at once */
         at[me] = master;
         if
-        :: holds[me] && owner[master] != me -> holds[me] = false
+        :: renews[me] -> renews[me] = false; number = 0
+        :: else
+        fi;
+        if
+        :: holds[me] && owner[master] != me -> lose()
         :: else
         fi }
     :: atomic { turns > 0 && !holds[me] && !asks[me] && !dead[at[me]] && owner[at[me]] == FREE ->
@@ -90,10 +124,9 @@ proctype client(byte me)
         number = n_writes;
         asks[me] = true }
     :: atomic { asks[me] && COUNTS ->
-        if
-        :: ACKED(where, number) && number > acknowledged -> acknowledged = number
-        :: else
-        fi;
+        acknowledge();
+        relies_on[me] = number;
+        number = 0;
         asks[me] = false;
         assert(!holds[CLIENTS + 1 - me]);  /* EXCLUSION */
         holds[me] = true }
@@ -109,13 +142,27 @@ proctype client(byte me)
         :: !dead[at[me]] && owner[at[me]] == me -> write(at[me], FREE)
         :: else
         fi }
+    :: atomic { renewals > 0 && holds[me] && !renews[me] && !dead[at[me]] && owner[at[me]] == me ->
+        renewals--;
+        where = at[me];
+        write(where, me);
+        number = n_writes;
+        renews[me] = true }
+    :: atomic { renews[me] && RENEWAL_COUNTS ->
+        acknowledge();
+        relies_on[me] = number;
+        number = 0;
+        renews[me] = false }
+    :: atomic { renews[me] ->              /* too few have acknowledged it */
+        number = 0;
+        renews[me] = false }
     :: atomic { holds[me] && !dead[at[me]] ->
-        holds[me] = false;
+        lose();
         if
         :: owner[at[me]] == me -> write(at[me], FREE)
         :: else
         fi }
-    :: atomic { holds[me] && dead[at[me]] -> holds[me] = false }  /* its time ends */
+    :: atomic { holds[me] -> lose() }      /* its time ends */
     :: turns == 0 && !holds[me] && !asks[me] -> break
     od
 }
@@ -132,6 +179,7 @@ end:
         :: source[r] != NOBODY && !dead[r] && written[r] != written[source[r]] &&
            !dead[source[r]] ->
             owner[r] = owner[source[r]];
+            leased[r] = leased[source[r]];
             written[r] = written[source[r]]
         :: else
         fi;
@@ -139,12 +187,9 @@ end:
     od
 }
 
-/* The client of this hold renews it there, or believes in it. */
-#ifdef DEAF
-#define KEEPS(me, s) ((holds[me] || asks[me]) && at[me] == s)
-#else
-#define KEEPS(me, s) (((holds[me] || asks[me]) && at[me] == s) || (holds[me] && s == master))
-#endif
+/* The client of this hold renews it there, or is certain of it for no longer than the lease. */
+#define KEEPS(me, s) \
+    (((holds[me] || asks[me]) && at[me] == s) || (holds[me] && leased[s] >= relies_on[me]))
 
 proctype lapse()
 {
