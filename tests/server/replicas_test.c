@@ -359,6 +359,21 @@ static void no_release_stands_behind_wait(void **state)
     server_stop(replica);
 }
 
+static void a_client_that_waits_for_replicas_is_freed(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica_in_sync(f);
+    struct relock_client *client = renewing_client(f, LONG_MS);
+
+    assert_result(relock_lock(fixture_lock(f, client, "orders")), RELOCK_OK);
+    server_pause(replica);
+    assert_true(wait_until(is_counting, f->probe, LONG_MS));
+    fixture_free_client(f, client);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    assert_int_equal(losses_count(f->losses), 0);
+    server_stop(replica);
+}
+
 static void an_extension_without_acknowledgement_leaves_the_hold_as_certain_as_before(void **state)
 {
     struct fixture *f = *state;
@@ -524,6 +539,7 @@ int main(void)
         SERVER_TEST(a_hold_that_replicas_do_not_acknowledge_is_free_for_others),
         SERVER_TEST(a_replica_that_returns_in_time_keeps_the_hold),
         SERVER_TEST(no_release_stands_behind_wait),
+        SERVER_TEST(a_client_that_waits_for_replicas_is_freed),
         SERVER_TEST(an_extension_without_acknowledgement_leaves_the_hold_as_certain_as_before),
         SERVER_TEST(a_level_prolongs_a_hold_only_if_replicas_acknowledge_it),
         SERVER_TEST(a_renewed_level_keeps_a_hold_with_a_short_lease),
