@@ -229,6 +229,30 @@ static const struct {
     {SCRIPT_ERROR "-BUSYKEY Target key name already exists.", RELOCK_REFUSED_UNKNOWN},
 };
 
+/* The reply to bytes of another program is an unknown error, too. */
+static void an_error_of_a_script_is_the_reply_to_a_script(void **state)
+{
+    static const struct {
+        const char *bytes;
+        bool fits;
+    } errors[] = {
+        {"-ERR Unknown Redis command called from script script: 05, on @user_script:40.\r\n", true},
+        {"-ERR Error running script (call to f_05): @user_script:40: Unknown command\r\n", true},
+        {"-ERR Unknown Redis command called from script\r\n", true},
+        {"-WRONGTYPE Operation against a key\r\n", true},
+        {"-ERR unknown command 'relock:', with args beginning with: 'warning'\r\n", false},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(errors); i++) {
+        struct redisReply *reply = reply_of(errors[i].bytes);
+
+        assert_int_equal(relock_reply_fits(reply, RELOCK_REPLY_NO_ERR), errors[i].fits);
+        relock_reply_free(reply);
+    }
+}
+
 static void an_error_is_recognized_by_its_code(void **state)
 {
     (void)state;
@@ -260,6 +284,7 @@ int main(void)
         cmocka_unit_test(no_element_is_read_beyond_the_end_of_an_array),
         cmocka_unit_test(a_field_of_info_is_found_by_its_whole_name),
         cmocka_unit_test(an_error_is_its_text),
+        cmocka_unit_test(an_error_of_a_script_is_the_reply_to_a_script),
         cmocka_unit_test(an_error_is_recognized_by_its_code),
         cmocka_unit_test(a_denied_right_has_its_own_result),
     };

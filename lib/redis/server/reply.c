@@ -21,12 +21,18 @@ struct redisReply *relock_reply_free(struct redisReply *reply)
     return NULL;
 }
 
+/* Only a script gets such an error. */
+static bool is_of_script(const char *error)
+{
+    return strstr(error, "@user_script:") || strstr(error, "called from script");
+}
+
 bool relock_reply_fits(const struct redisReply *reply, unsigned forms)
 {
     switch (reply->type) {
     case REDIS_REPLY_ERROR:
         return !(forms & RELOCK_REPLY_NO_ERR) || !begins_with(reply->str, "ERR") ||
-               relock_refusal_of(reply->str) != RELOCK_REFUSED_UNKNOWN;
+               is_of_script(reply->str) || relock_refusal_of(reply->str) != RELOCK_REFUSED_UNKNOWN;
     case REDIS_REPLY_NIL:
         return forms & RELOCK_REPLY_NIL;
     case REDIS_REPLY_INTEGER:
