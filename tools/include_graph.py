@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Draws the include graph of lib/: the modules of each folder, and the folders that it includes.
+"""Draws the folders of lib/, and which of them include which.
 
-    include_graph.py TOP           prints the graph
+    include_graph.py TOP           prints the figure
     include_graph.py TOP --write   puts it into docs/design.md, between the two markers
     include_graph.py TOP --check   ends with 1 if the page has another one
+    include_graph.py TOP --count   prints how many functions of a folder another folder uses
 
-A module is a .c and its .h. Within a folder, a line of modules includes only lines below it.
+A row is a folder; an x in its row stands in the column of a folder that it includes.
 """
 import pathlib
 import re
 import sys
-import textwrap
 
 PAGE = "docs/design.md"
 FOLDERS = [  # from the top down
@@ -19,65 +19,56 @@ FOLDERS = [  # from the top down
     "redis/io", "redis/deployment", "redis/lane", "redis/connect", "redis/server", "base",
 ]
 MARKERS = re.compile(r"(<!-- tools/include_graph\.py -->\n).*?(<!-- end of the graph -->\n)", re.S)
-INDENT = " " * 4
-LABEL = 22
-WIDTH = 100
+COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+DEFINITION = re.compile(r"^(?!static (?!inline))[a-z_][\w *]*?(relock_\w+)\([^;{]*\{", re.M)
 
 
-def read(top):
-    """The modules below lib/, each with the modules that it includes."""
-    lib = top / "lib"
-    graph = {}
-    for path in sorted(lib.rglob("*.[ch]")):
-        used = re.findall(r'^\s*#\s*include\s+"([^"]+)\.h"', path.read_text(), re.M)
-        graph.setdefault(str(path.relative_to(lib).with_suffix("")), set()).update(used)
-    return {module: (used - {module}) & graph.keys() for module, used in graph.items()}
+def sources(top):
+    """Each folder of lib/ with the texts of its files."""
+    return {folder: [path.read_text() for path in sorted((top / "lib" / folder).glob("*.[ch]"))]
+            for folder in FOLDERS}
 
 
-def folder_of(module):
-    return module.rpartition("/")[0]
+def includes(texts):
+    """The folders that each folder includes, each with a mark."""
+    found = {}
+    for folder, files in texts.items():
+        used = re.findall(r'^\s*#\s*include\s+"([^"]+)/[^"/]+"', "".join(files), re.M)
+        found[folder] = {other: "x" for other in used if other in FOLDERS}
+    return found
 
 
-def depth(graph, module, above=()):
-    """The longest way down within the folder of a module; a ring is not gone round."""
-    below = [other for other in graph[module] if folder_of(other) == folder_of(module)]
-    deeper = [depth(graph, other, (*above, module)) for other in below if other not in above]
-    return 1 + max(deeper, default=-1)
+def crossings(texts):
+    """How many functions of each other folder a folder uses."""
+    code = {folder: COMMENT_OR_STRING.sub("", "\n".join(files)) for folder, files in texts.items()}
+    defined = {folder: set(DEFINITION.findall(text)) for folder, text in code.items()}
+    used = {folder: set(re.findall(r"(?<!struct )\brelock_\w+", text))
+            for folder, text in code.items()}
+    counts = {folder: {other: len(used[folder] & defined[other]) for other in FOLDERS}
+              for folder in FOLDERS}
+    return {folder: {other: str(n) for other, n in row.items() if n} for folder, row in counts.items()}
 
 
-def block(label, text):
-    """A label, and beside it a text of as many lines as it takes."""
-    return textwrap.fill(text, WIDTH, initial_indent=INDENT + label.ljust(LABEL),
-                         subsequent_indent=INDENT + " " * LABEL, break_on_hyphens=False)
-
-
-def draw(graph):
-    modules = {folder: [] for folder in FOLDERS}
-    uses = {folder: set() for folder in FOLDERS}
-    for module, used in graph.items():
-        modules[folder_of(module)].append(module)
-        uses[folder_of(module)].update(folder_of(other) for other in used)
-    lines = []
-    for folder in FOLDERS:
-        rows = {}
-        for module in modules[folder]:
-            rows.setdefault(depth(graph, module), []).append(module.rpartition("/")[2])
-        label = f"lib/{folder or '*.c'}"
-        for level in sorted(rows, reverse=True):
-            lines.append(block(label, " ".join(rows[level])))
-            label = ""
-        below = [f"lib/{other}" for other in FOLDERS if other in uses[folder] - {folder}]
-        lines.append(block("", f"-> {', '.join(below)}" if below else "-> nothing of lib/") + "\n")
-    return "\n".join(lines)
+def draw(rows):
+    """A table of folders; what a folder has for itself is left out."""
+    numbers = range(1, len(FOLDERS) + 1)
+    lines = [" " * 26 + "".join(f"{n:4}" for n in numbers)]
+    for n, folder in zip(numbers, FOLDERS):
+        cells = ["" if other == folder else rows[folder].get(other, "") for other in FOLDERS]
+        lines.append(f"    {n:2}  lib/{folder or '*.c':14}" + "".join(f"{cell:>4}" for cell in cells))
+    return "".join(line.rstrip() + "\n" for line in lines)
 
 
 def main(top, action):
-    graph = draw(read(top))
+    if action == "--count":
+        print(draw(crossings(sources(top))), end="")
+        return 0
+    graph = draw(includes(sources(top)))
     page = top / PAGE
     old = page.read_text()
     new, n_found = MARKERS.subn(lambda found: f"{found[1]}\n{graph}\n{found[2]}", old)
     if action is None:
-        print(graph)
+        print(graph, end="")
     elif n_found != 1:
         print(f"{PAGE} has {n_found} places for the graph")
         return 1
