@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the files and functions which the pages about the inside name exist.
 
-docs/design.md has one line for each module of lib/, in a block for its folder:
-
-    `lib/base`:
+These pages are docs/design.md, docs/life.md and the README.md of each folder of lib/. The README.md
+of a folder begins with one line for each of its modules:
 
         clock         monotonic time
 
@@ -14,23 +13,23 @@ import re
 import sys
 
 PAGES = ["docs/design.md", "docs/life.md"]
+README = "README.md"
 SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w*/]+\.(?:c|h|lua|pml|py)|(?:lib|tests|tools)(?:/\w+)*")
 FUNCTION = re.compile(r"(\w+)\(\)")
-MODULES = re.compile(r"\nThe modules, .*?\n## ", re.DOTALL)
-FOLDER = re.compile(r"^`lib/([\w*./]+)`")
-MODULE = re.compile(r"^    (\w+) {2,}\S")
+MODULE = re.compile(r"^    (\w+) {2,}\S", re.M)
 
 
-def exists(top, path):
-    """Names are relative to the repository, to lib/ or to scripts/."""
-    return any(any((top / below).glob(path)) for below in ("", "lib", "scripts"))
+def exists(top, page, path):
+    """Names are relative to the repository, to lib/, to scripts/ or to the folder of the page."""
+    return any(any((top / below).glob(path))
+               for below in ("", "lib", "scripts", pathlib.PurePath(page).parent))
 
 
 def check_names(top, page, code):
     wrong = []
     for span in SPAN.findall((top / page).read_text()):
-        if PATH.fullmatch(span) and not exists(top, span):
+        if PATH.fullmatch(span) and not exists(top, page, span):
             wrong.append(f"{page}: there is no {span}")
         for name in FUNCTION.findall(span):
             if not re.search(rf"\b{name}\(", code):
@@ -50,32 +49,25 @@ def check_steps(top):
     return wrong
 
 
-def listed(page):
-    """The modules that the page lists, as folder/name."""
-    modules, folder = set(), ""
-    block = MODULES.search(page)
-    for line in block[0].splitlines() if block else []:
-        if FOLDER.match(line):
-            folder = FOLDER.match(line)[1]
-        if MODULE.match(line):
-            modules.add(f"{folder}/{MODULE.match(line)[1]}".replace("*.c/", ""))
-    return modules
-
-
-def check_modules(top):
-    modules = {str(path.relative_to(top / "lib").with_suffix(""))
-               for path in (top / "lib").rglob("*.[ch]")}
-    page = listed((top / "docs" / "design.md").read_text())
-    return ([f"docs/design.md: the list of modules has no line for lib/{name}"
-             for name in sorted(modules - page)] +
-            [f"docs/design.md: there is no module lib/{name}" for name in sorted(page - modules)])
+def check_modules(folder, name):
+    """The README.md of a folder has a line for each of its modules, before the first heading."""
+    page = folder / README
+    if not page.exists():
+        return [f"there is no {name}"]
+    listed = set(MODULE.findall(page.read_text().partition("\n## ")[0]))
+    modules = {path.stem for path in folder.glob("*.[ch]")}
+    return ([f"{name}: the list of modules has no line for {module}"
+             for module in sorted(modules - listed)] +
+            [f"{name}: there is no module {module}" for module in sorted(listed - modules)])
 
 
 def main(top):
     code = "".join(path.read_text() for folder in ("lib", "include")
                    for path in (top / folder).rglob("*.[ch]"))
-    wrong = check_modules(top) + check_steps(top)
-    for page in PAGES:
+    wrong = check_steps(top)
+    for folder in sorted({path.parent for path in (top / "lib").rglob("*.[ch]")}):
+        wrong += check_modules(folder, str((folder / README).relative_to(top)))
+    for page in PAGES + [str(path.relative_to(top)) for path in (top / "lib").rglob(README)]:
         wrong += check_names(top, page, code)
     print("\n".join(wrong))
     return bool(wrong)

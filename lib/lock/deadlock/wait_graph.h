@@ -6,7 +6,7 @@
  * again, so each hold was there without interruption in between, because numbers of holds are not
  * used twice. The third finds that each wait was still there after the first look had ended: its
  * client has sent a record that it composed since. A beat that has grown by two shows this, because
- * a client composes a beat only when it has the answer to the one before. docs/design.md has the
+ * a client composes a beat only when it has the answer to the one before. README.md has the
  * argument, tests/model/cycles.pml the model.
  *
  * Threads: the owner of the struct.

@@ -10,7 +10,7 @@
 
 /* The more calls share lanes, the fewer lanes they share, so that batches grow: calls times lanes
  * are about SHARED, or lanes times lanes if these are more. So one call more than there are lanes
- * changes little. docs/design.md#lanes has the figures. */
+ * changes little. docs/performance.md#lanes has the figures. */
 #define SHARED 64
 #define SHARED_MIN 2
 
