@@ -112,6 +112,22 @@ static size_t act(struct trial *trial, const struct scene *scene, size_t nth, si
     return refused;
 }
 
+static int run_finally(void *arg)
+{
+    const struct scene *scene = arg;
+
+    scene->finally();
+    return RELOCK_OK;
+}
+
+/* The actor may have connected, too. */
+static void end_in_both_threads(struct trial *trial, const struct scene *scene)
+{
+    scene->finally();
+    actor_begin(trial->actor, run_finally, (void *)scene);
+    assert_result(actor_result(trial->actor), RELOCK_OK);
+}
+
 /* Refuses request number `nth`, or all `n` from there. Returns how many were refused. */
 static size_t play(struct trial *trial, const struct scene *scene, size_t nth, size_t n)
 {
@@ -139,7 +155,7 @@ static size_t play(struct trial *trial, const struct scene *scene, size_t nth, s
     fixture_free_lock(f, trial->lock);
     fixture_free_client(f, trial->client);
     if (scene->finally)
-        scene->finally();
+        end_in_both_threads(trial, scene);
     assert_int_equal(probe_n_keys(f->probe), 0);
     assert_true(leaks_none_since(&before));
     now.under_way = false;
