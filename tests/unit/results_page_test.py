@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that docs/operations.md has every result and counter, and quotes log lines as they are.
+"""Checks that docs/results.md has every result and counter, and quotes log lines as they are.
 
-    operations_page_test.py TOP_OF_THE_REPOSITORY
+    results_page_test.py TOP_OF_THE_REPOSITORY
 """
 import pathlib
 import re
@@ -16,7 +16,7 @@ SPAN = re.compile(r"`([^`\n]+)`")
 
 
 def main(top):
-    page = (top / "docs" / "operations.md").read_text()
+    page = (top / "docs" / "results.md").read_text()
     header = (top / "include" / "relock.h").read_text()
     code = "".join(path.read_text() for path in (top / "lib").rglob("*.c"))
     strings = re.sub(r'"\s*\n\s*"', "", code)
