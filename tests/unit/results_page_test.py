@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that docs/results.md has every result and counter, and quotes log lines as they are.
+"""Checks that docs/results.md has every result, counter and log line, and quotes lines as they are.
 
     results_page_test.py TOP_OF_THE_REPOSITORY
 """
@@ -13,6 +13,23 @@ COUNTER = re.compile(r"^    (?:uint64_t|struct \w+) (\w+)(?:\[\w+\])?;", re.MULT
 SECTION = re.compile(r"^## Log lines\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+CALL = re.compile(rf"\brelock_log_(?:write|cause|about)\(((?:{STRING.pattern}|[^;\"])*)\);")
+OWNER = "%s: owner %llu: %s: %s%s%s"
+
+
+def parts_of(quoted):
+    """The library puts the texts of a line together at such a place."""
+    return [part for line in quoted for part in line.split(" lock: ")]
+
+
+def unlisted(strings, parts):
+    """The log lines that no row quotes. Lines of level debug need no row, nor do lines that get all
+    their words from elsewhere."""
+    calls = [found[0] for found in CALL.findall(strings) if "RELOCK_LOG_DEBUG" not in found[0]]
+    lines = [" ".join(STRING.findall(call)) for call in calls]
+    return [line for line in lines if re.search("[a-z]", line.replace(OWNER, "").replace("%s", ""))
+            and not any(part in line for part in parts)]
 
 
 def main(top):
@@ -25,10 +42,9 @@ def main(top):
     names += COUNTER.findall(STATS.search(header)[1])
     quoted = [line for row in ROW.findall(SECTION.search(page)[1]) for line in SPAN.findall(row)]
     wrong = [f"it has no {name}" for name in names if f"`{name}`" not in page]
-    for line in quoted:
-        # The library puts two texts together at such a place.
-        wrong += [f"no log line contains {part!r}" for part in line.split(" lock: ")
-                  if part not in strings]
+    parts = parts_of(quoted)
+    wrong += [f"no log line contains {part!r}" for part in parts if part not in strings]
+    wrong += [f"no row is for the log line {text!r}" for text in unlisted(strings, parts)]
     print("\n".join(wrong) or f"{len(names)} names and {len(quoted)} log lines")
     return 1 if wrong or not names or not quoted else 0
 
