@@ -271,6 +271,88 @@ static void a_waiter_without_messages_asks_and_the_log_says_so(void **state)
     assert_gets_in(waiting, lock);
 }
 
+/* ---- maxclients, after the end of connections that were used ------------------------------- */
+
+/* The connections of all calls at once, as far as there may be so many. */
+static void use_all_connections(struct fixture *f, struct relock_client *client)
+{
+    struct actor *actors[N_THREADS];
+
+    for (int i = 0; i < N_THREADS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "lock%d", i);
+        actors[i] = actor_start();
+        actor_begin(actors[i], take_turns, fixture_lock(f, client, name));
+    }
+    assert_results(actors, N_THREADS, RELOCK_OK);
+}
+
+/* Ends the connections of clients, and accepts none beside `n` and those that stay. */
+static void end_all_but(struct fixture *f, long long n, bool with_messages)
+{
+    if (with_messages)
+        probe_int(f->probe, "CLIENT KILL TYPE pubsub");
+    probe_int(f->probe, "CONFIG SET maxclients 1");
+    probe_int(f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    leave_room_for(f, n);
+}
+
+static void goes_on_over_what_there_is(struct fixture *f, struct relock_client *client,
+                                       struct relock_lock *held)
+{
+    struct relock_lock *other = fixture_lock(f, client, "other");
+    uint64_t until_ms = now_ms() + slow_ms(N_LEASES * LEASE_MS);
+
+    while (now_ms() < until_ms) {
+        assert_result(relock_lock(other), RELOCK_OK);
+        assert_result(relock_unlock(other), RELOCK_OK);
+        let_pass(100);
+    }
+    assert_result(relock_check(held, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_int_equal(losses_count(f->losses), 0);
+}
+
+static struct relock_client *client_of_many(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){
+                                 .watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                 .connections = N_THREADS,
+                             });
+}
+
+/* No call has noticed yet that the other connections have ended. */
+static void calls_get_the_only_connection_after_all_others_have_ended(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_of_many(f);
+    struct relock_lock *held = fixture_lock(f, client, "held");
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    use_all_connections(f, client);
+    end_all_but(f, 1, true);
+    goes_on_over_what_there_is(f, client, held);
+}
+
+static bool has_messages(void *arg)
+{
+    return probe_n_clients(arg, " sub=1 ") == 1;
+}
+
+static void the_connection_for_messages_makes_room_for_renewals(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_of_many(f);
+    struct relock_lock *held = fixture_lock(f, client, "held");
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    assert_true(wait_until(has_messages, f->probe, SOON_MS));
+    end_all_but(f, 0, false);
+    assert_true(log_wait(f->log, "it makes room for the connection for renewals", SOON_MS));
+    goes_on_over_what_there_is(f, client, held);
+}
+
 /* ---- descriptors and threads --------------------------------------------------------------- */
 
 static void use_up_low_descriptors(void)
@@ -396,6 +478,8 @@ int main(void)
         LIMITS_TEST(a_hold_outlives_a_crowd_at_the_only_connection),
         LIMITS_TEST(an_acknowledged_hold_is_renewed_over_the_only_connection),
         LIMITS_TEST(a_waiter_without_messages_asks_and_the_log_says_so),
+        LIMITS_TEST(calls_get_the_only_connection_after_all_others_have_ended),
+        LIMITS_TEST(the_connection_for_messages_makes_room_for_renewals),
     };
 
     return cmocka_run_group_tests(tests, fixture_start_tcp, fixture_stop);

@@ -105,9 +105,7 @@ bool relock_async_wait_is_owed(const struct relock_async_conn *conn)
     return conn->n_sent > conn->n_answered;
 }
 
-/* Whether the connection has been up for a while and owes no answer: it works, like one that has
- * answered. */
-static bool async_wait_is_fine(const struct relock_async_conn *conn)
+bool relock_async_conn_is_fine(const struct relock_async_conn *conn)
 {
     return !relock_async_wait_is_owed(conn) && relock_clock_now_ms() - conn->since_ms >= FINE_MS;
 }
@@ -271,7 +269,7 @@ static void fail(struct relock_async_conn *conn, const char *why)
 {
     bool was_up = conn->state == RELOCK_ASYNC_CONN_READY;
 
-    if (was_up && async_wait_is_fine(conn))
+    if (was_up && relock_async_conn_is_fine(conn))
         relock_health_prove(&conn->health);
     relock_health_break(&conn->health, why);
     drop(conn);
@@ -342,6 +340,14 @@ void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_p
         step_dial(conn); /* finds that its addresses are outdated */
     else if (relock_peer_is_of(peer, conn->wire.fd))
         relock_async_conn_fail(conn, "a sentinel says that another server is the master now");
+}
+
+void relock_async_conn_retry_in(struct relock_async_conn *conn, uint64_t pause_ms)
+{
+    if (conn->state != RELOCK_ASYNC_CONN_BACKING_OFF)
+        return;
+    conn->health.pause_ms = relock_clock_now_ms() - conn->since_ms + pause_ms;
+    async_wait_arm(conn);
 }
 
 void relock_async_conn_log_in_again(struct relock_async_conn *conn)
@@ -567,7 +573,7 @@ static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
 
 static void check_ready(struct relock_async_conn *conn)
 {
-    if (conn->health.state != RELOCK_HEALTH_FINE && async_wait_is_fine(conn))
+    if (conn->health.state != RELOCK_HEALTH_FINE && relock_async_conn_is_fine(conn))
         relock_health_prove(&conn->health);
     if (conn->left_until_ms <= relock_clock_now_ms()) {
         conn->left_until_ms = RELOCK_NEVER;

@@ -164,6 +164,13 @@ static inline bool relock_async_conn_is_up(const struct relock_async_conn *conn)
     return conn->state == RELOCK_ASYNC_CONN_READY;
 }
 
+/* While it pauses between two attempts: the next one comes after `pause_ms` from now. */
+void relock_async_conn_retry_in(struct relock_async_conn *conn, uint64_t pause_ms);
+
+/* Whether the connection has been up for a while and owes no answer: it works, like one that has
+ * answered. */
+bool relock_async_conn_is_fine(const struct relock_async_conn *conn);
+
 /* To send, append commands to this buffer, then call send with the number of their replies. */
 static inline struct relock_buffer *relock_async_conn_out(struct relock_async_conn *conn)
 {

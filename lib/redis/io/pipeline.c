@@ -157,6 +157,9 @@ static bool sent_command_take(struct relock_sent_command *command,
 /* For how long unknown errors are believed after one was doubted. */
 #define BELIEVE_MS 60000
 
+/* The server notices a closed connection sooner than this. */
+#define ROOM_MS 50
+
 struct relock_pipeline {
     struct relock_async_conn conn;
     struct relock_topology *topology; /* NULL: no server refers to another */
@@ -530,7 +533,9 @@ static void on_failure(void *arg)
         relock_async_conn_close(&pipeline->conn);
 }
 
-/* From calls, or from the other pipeline of the node, which may have the only connection. */
+/* From calls, or from the other pipeline of the node, which may have the only connection. If
+ * neither has one, the connection for messages makes room: waiters can do without it, but holds are
+ * lost without renewals. */
 static bool borrow(void *arg, struct relock_loan *loan)
 {
     struct relock_pipeline *pipeline = arg;
@@ -542,6 +547,8 @@ static bool borrow(void *arg, struct relock_loan *loan)
     other = pipeline == node->confirmer ? node->pipeline : node->confirmer;
     pipeline->is_borrowed = relock_lanes_lend(node->lanes, loan) ||
                             (pipeline->is_missed && other && relock_pipeline_lend(other, loan));
+    if (!pipeline->is_borrowed && node->pubsub && relock_pubsub_make_room(node->pubsub))
+        relock_async_conn_retry_in(&pipeline->conn, ROOM_MS);
     return pipeline->is_borrowed;
 }
 

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Between making room for the connection for renewals and connecting again. */
+#define ROOM_MS 3000
+
 const struct relock_pubsub_words relock_pubsub_plain = {
     .subscribe = "SUBSCRIBE",
     .unsubscribe = "UNSUBSCRIBE",
@@ -271,6 +274,20 @@ void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why)
     if (relock_async_conn_is_up(&pubsub->conn))
         relock_async_conn_fail(&pubsub->conn, why);
     relock_reading_unlock(pubsub->conn.reading);
+}
+
+bool relock_pubsub_make_room(struct relock_pubsub *pubsub)
+{
+    bool may_end;
+
+    relock_reading_lock(pubsub->conn.reading);
+    may_end = relock_async_conn_is_up(&pubsub->conn) && relock_async_conn_is_fine(&pubsub->conn);
+    if (may_end) {
+        relock_async_conn_fail(&pubsub->conn, "it makes room for the connection for renewals");
+        relock_async_conn_retry_in(&pubsub->conn, ROOM_MS);
+    }
+    relock_reading_unlock(pubsub->conn.reading);
+    return may_end;
 }
 
 void relock_pubsub_log_in_again(struct relock_pubsub *pubsub)

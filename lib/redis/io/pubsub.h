@@ -90,6 +90,10 @@ void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *p
  * noticed. */
 void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why);
 
+/* No connection for renewals can be made beside this one: if it has been up for a while, it ends,
+ * and is made again after a pause. Returns whether it ended. */
+bool relock_pubsub_make_room(struct relock_pubsub *pubsub);
+
 /* Makes the connection again, if there is one: the credentials have changed. */
 void relock_pubsub_log_in_again(struct relock_pubsub *pubsub);
 
