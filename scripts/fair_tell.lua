@@ -38,21 +38,21 @@ local function drop_dead_heads()
     return head, dropped
 end
 
--- `left` is that of PTTL. Returns the waiter, or the caller if it comes first, or false; and the
+-- `remaining` is that of PTTL. Returns the waiter, or the caller if it comes first, or false; and the
 -- number of receivers of the message, or its error.
-local function tell_first(left)
+local function tell_first(remaining)
     local waiter = drop_dead_heads()
     local place = 0
     while waiter and waiter ~= owner do
         local rest = rest_of(waiter) or 0
         local listened = has_listened(waiter)
-        if rest > 0 and not listened and left >= rest then
+        if rest > 0 and not listened and remaining >= rest then
             return waiter, 0 -- it asks before the lease ends
         end
         if rest > 0 then
             local told = redis.pcall(publish, 'redisson_lock__channel:' .. tag .. ':' .. waiter,
-                listened and left ~= -2 and 'held ' .. left or '0')
-            if listened and rest > patience and (left == -2 or told == 0) then
+                listened and remaining ~= -2 and 'held ' .. remaining or '0')
+            if listened and rest > patience and (remaining == -2 or told == 0) then
                 redis.call('zadd', deadlines, now + patience + 0.5, waiter)
             end
             if told ~= 0 or not listened or waiter:sub(1, 36) == owner:sub(1, 36) then

@@ -32,12 +32,12 @@ if is_held and ARGV[2] ~= '0' then
     return 1
 end
 
-local place = ARGV[2] == '0' and redis.call('lpos', queue, owner)
-if not is_held and not place then
+local own_place = ARGV[2] == '0' and redis.call('lpos', queue, owner)
+if not is_held and not own_place then
     return -redis.call('exists', KEYS[1])
 end
 
-if place then
+if own_place then
     redis.call('zrem', deadlines, owner)
     redis.call('lrem', queue, 0, owner)
 end
@@ -45,23 +45,23 @@ if is_held then
     redis.call('del', KEYS[1])
 end
 
-local told = 0
-local head = redis.call('lindex', queue, 0)
-if head then
+local n_receivers = 0
+local first = redis.call('lindex', queue, 0)
+if first then
     local left = is_held and -2 or redis.call('pttl', KEYS[1])
     local time = redis.call('time')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
     --+ fair_tell.lua
 
     -- Of a free lock, the caller may have been the one that was told: those before it may be gone.
-    if is_held or place == 0 or (left == -2 and has_listened(head)) then
-        head, told = tell_first(left)
+    if is_held or own_place == 0 or (left == -2 and has_listened(first)) then
+        n_receivers = select(2, tell_first(left))
     end
 end
 if not is_held then
     return 1
 end
-if type(told) == 'table' and told.err then
+if type(n_receivers) == 'table' and n_receivers.err then
     return -2
 end
-return 1 + told
+return 1 + n_receivers

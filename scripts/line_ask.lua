@@ -1,8 +1,8 @@
 --[[
 Part of the scripts that acquire a lock, for a first level: the line of waiting clients. Needs
-`name` of line_name.lua, `turn`, the key of the line that exists while clients wait, and `left`: -2 if
-the lock can be granted, else the lease in the way. Returns from the script if the caller is refused
-here; otherwise the caller has left the line.
+`name` of line_name.lua; `turn`, the key of the line that exists while clients wait; `mode` of a
+read-write lock; and `left`: -2 if the lock can be granted, else the lease in the way. Returns from
+the script if the caller is refused here; otherwise the caller has left the line.
 
 ARGV[5]  the caller's entry in the line: "<client id>", with ":read" or ":write" on a read-write
          lock; absent if a refused caller does not wait; "" for a caller outside of the line, which
@@ -20,8 +20,8 @@ if state and not state.err then
     local is_reserved = false
     if told and told ~= me and left == -2 then
         local time = redis.pcall('time')
-        local rest = time.err and 0 or tonumber(till) - time[1] * 1000 - math.floor(time[2] / 1000)
-        is_reserved = rest > 0 and rest <= 100 -- more: the clock was set
+        local kept_ms = time.err and 0 or tonumber(till) - time[1] * 1000 - math.floor(time[2] / 1000)
+        is_reserved = kept_ms > 0 and kept_ms <= 100 -- more: the clock was set
     end
 
     if left ~= -2 or is_reserved then

@@ -7,23 +7,22 @@ ARGV[1]  entry of the client in the line
 
 Returns  1
 ]]
-local me = ARGV[1]
---+ line_name.lua
-local line = 'relock_waiters:' .. name
-local turn = 'relock_waiters:turn:' .. name
-local told, first, listener = unpack(redis.call('hmget', turn, 'told', 'first', 'listener'))
-redis.call('lrem', line, 1, me)
-if told == me then
+local leaver = ARGV[1]
+--+ line_keys.lua
+local before = redis.call('hmget', turn, 'told', 'first', 'listener')
+local is_told = before[1] and before[1] ~= leaver -- another client
+redis.call('lrem', line, 1, leaver)
+if before[1] == leaver then
     redis.call('hdel', turn, 'told')
-    told = false
 end
-if listener == me then
+if before[3] == leaver then
     redis.call('hdel', turn, 'listener')
 end
-if not told and redis.call('exists', KEYS[1]) == 0 then
+if not is_told and redis.call('exists', KEYS[1]) == 0 then
     local me, n_receivers = '', 0
     --+ line_tell.lua
 else
+    local me, told, first = leaver, is_told, before[2]
     local entry = redis.call('lindex', line, told and 1 or 0)
     --+ line_first.lua
 end

@@ -3,8 +3,8 @@ Part of the scripts that free a lock: tells the first client in line to acquire 
 that they are first and second behind it: these ask by themselves if those before them are silent.
 For 100 ms the lock is kept for the client that was told.
 
-Needs `me`, the entry of a caller whose client waits for the lock again, else ""; and `n_receivers`
-of the message on the channel of the lock, negative if that failed. Redisson's clients and others
+Needs `line` and `turn`; `me`, the entry of a caller whose client waits for the lock again, else "";
+and `n_receivers` of the message on the channel of the lock, negative if that failed. Redisson's clients and others
 without a line listen to that channel: so that they get their share, the client that is told lets
 them go first now and then, unless they have had more than that: each hold of theirs that the first
 client met counts in the field `ahead`.
@@ -12,11 +12,8 @@ client met counts in the field `ahead`.
 Returns from the script for a caller that waits again: { 1 + n_receivers, its place }. The place is
 1 if it is to acquire the lock now, 2 if it is first behind the client that was told, and so on.
 ]]
---+ line_name.lua
-local line = 'relock_waiters:' .. name
 local n_waiting = redis.pcall('llen', line) -- a user without the right to this has no line
 if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
-    local turn = 'relock_waiters:turn:' .. name
     local time = redis.pcall('time')
     if time.err then
         time = { 0, 0 } -- the lock is free, but not reserved

@@ -22,10 +22,8 @@ if not held then
     return -redis.call('exists', KEYS[1])
 end
 
-local rest = 0
-for level = 1, held do
-    rest = math.max(rest, redis.call('pttl', level_key .. level))
-end
+--+ reader_rest.lua
+local rest = rest_of(ARGV[2], held)
 if rest == 0 then
     return 0
 end

@@ -26,10 +26,8 @@ if is_other and count > 1 then
 end
 local mode = type(found) == 'table' and redis.call('hget', KEYS[1], 'mode') or found
 local held = not is_open and tonumber(redis.call('hget', KEYS[1], ARGV[2])) or 0
-local rest = 0
-for level = 1, held do
-    rest = math.max(rest, redis.call('pttl', level_key .. level))
-end
+--+ reader_rest.lua
+local rest = rest_of(ARGV[2], held)
 
 if count > 1 and rest == 0 then
     return held > 0 and -2 or redis.call('pttl', KEYS[1])

@@ -25,15 +25,7 @@ if not held then
     return -redis.call('exists', KEYS[1])
 end
 
--- The longest lease of the levels; 0 if the reader is dead.
-local function rest_of(field, n_levels)
-    local rest = 0
-    for level = 1, n_levels do
-        local key = tag .. ':' .. field .. ':rwlock_timeout:' .. level
-        rest = math.max(rest, redis.call('pttl', key))
-    end
-    return rest
-end
+--+ reader_rest.lua
 
 local rest = rest_of(ARGV[1], held)
 for level = count + 1, held do
@@ -48,7 +40,6 @@ if count > 0 and rest > 0 then
     return 1
 end
 
-local n_receivers = 0
 redis.call('hdel', KEYS[1], ARGV[1])
 if redis.call('hget', KEYS[1], 'mode') == 'read' then
     local longest, fields = 0, redis.call('hgetall', KEYS[1])
@@ -62,17 +53,10 @@ if redis.call('hget', KEYS[1], 'mode') == 'read' then
     if longest > 0 then
         redis.call('pexpire', KEYS[1], longest)
     else
-        redis.call('del', KEYS[1])
-        n_receivers = redis.pcall(ARGV[5] or 'publish', ARGV[3], ARGV[4])
-        if type(n_receivers) == 'table' then
-            n_receivers = -3 -- the user may not publish
-        end
+        local channel, message, publish = ARGV[3], ARGV[4], ARGV[5]
         local me = ''
-        --+ line_tell.lua
+        --+ lock_free.lua
+        return rest > 0 and 1 + n_receivers or 0
     end
 end
-
-if rest == 0 then
-    return 0
-end
-return 1 + n_receivers
+return rest > 0 and 1 or 0

@@ -35,10 +35,9 @@ end
 if not is_freed then
     return 1
 end
-local n_receivers = redis.pcall(ARGV[5] or 'publish', ARGV[2], ARGV[3])
-if type(n_receivers) == 'table' then
-    n_receivers = -3 -- the user may not publish
-end
+local channel, message, publish = ARGV[2], ARGV[3], ARGV[5]
 local me = ''
+--+ publish_free.lua
+--+ line_keys.lua
 --+ line_tell.lua
 return n_receivers < 0 and 2 or 1

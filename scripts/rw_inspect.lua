@@ -17,14 +17,7 @@ local other = { read = 'write', write = 'read' }
 local sides = { read = { '', 0, 0 }, write = { '', 0, 0 } }
 local remaining, own = -2, 0
 
-local function rest_of(field, n_levels)
-    local longest = 0
-    for level = 1, n_levels do
-        local key = tag .. ':' .. field .. ':rwlock_timeout:' .. level
-        longest = math.max(longest, redis.call('pttl', key))
-    end
-    return longest
-end
+--+ reader_rest.lua
 
 local lease = redis.call('pttl', KEYS[1])
 local fields = redis.call('hgetall', KEYS[1])

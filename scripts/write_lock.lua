@@ -30,13 +30,7 @@ if is_new and ARGV[3] ~= '1' then
 end
 
 if mode == 'read' then
-    local longest, fields = 0, redis.call('hgetall', KEYS[1])
-    for i = 1, #fields, 2 do
-        for level = 1, tonumber(fields[i + 1]) or 0 do
-            local key = tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level
-            longest = math.max(longest, redis.call('pttl', key))
-        end
-    end
+    --+ readers_rest.lua
     left = longest > 0 and longest or -2
 end
 if is_new and not is_open then

@@ -28,13 +28,7 @@ if ARGV[2] ~= '0' then
     return 1
 end
 
-local longest, fields = 0, redis.call('hgetall', KEYS[1])
-for i = 1, #fields, 2 do
-    for level = 1, tonumber(fields[i + 1]) or 0 do
-        local key = tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level
-        longest = math.max(longest, redis.call('pttl', key))
-    end
-end
+--+ readers_rest.lua
 if longest > 0 then
     redis.call('pexpire', KEYS[1], longest)
     redis.call('hdel', KEYS[1], ARGV[1])
@@ -43,13 +37,10 @@ else
     redis.call('del', KEYS[1])
 end
 
-local n_receivers = redis.pcall(ARGV[6] or 'publish', ARGV[3], ARGV[4])
-if type(n_receivers) == 'table' then
-    n_receivers = -3 -- the user may not publish
-end
+local channel, message, publish = ARGV[3], ARGV[4], ARGV[6]
+--+ publish_free.lua
+--+ line_keys.lua
 if longest > 0 then
-    --+ line_name.lua
-    local line, turn = 'relock_waiters:' .. name, 'relock_waiters:turn:' .. name
     --+ line_readers.lua
     if #entries > 0 and redis.call('exists', line) == 0 then
         redis.call('del', turn)
