@@ -5,7 +5,7 @@
 #include "lock/hold/acquire.h"
 
 #include "base/clock.h"
-#include "kind/reentrant.h"
+#include "kind/kinds.h"
 #include "lock/hold/cache.h"
 #include "offline.h"
 

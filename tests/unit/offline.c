@@ -1,7 +1,7 @@
 #include "offline.h"
 
 #include "base/fork.h"
-#include "kind/reentrant.h"
+#include "kind/kinds.h"
 #include "lock/state/resource.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "queue.h"
 
 #include "base/clock.h"
-#include "kind/reentrant.h"
+#include "kind/kinds.h"
 #include "lock/state/client.h"
 
 struct relock_resource resource;

@@ -1,7 +1,7 @@
 /* The scripts as calls: their arguments and the order of these. */
 #include "lock/wake/request.h"
 
-#include "kind/reentrant.h"
+#include "kind/kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
