@@ -1,14 +1,31 @@
 #include "base/thread.h"
 
 #include "base/clock.h"
-#include "base/futex.h"
-
-#include <relock.h>
 
 #include <errno.h>
+#include <linux/futex.h>
+#include <relock.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+/* ---- futex ----------------------------------------------------------------------------------- */
+
+void relock_futex_wait(atomic_uint *word, unsigned value, uint64_t ms)
+{
+    struct timespec ts = relock_clock_span(ms);
+
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts);
+}
+
+void relock_futex_wake(atomic_uint *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/* ---- mutexes and condition variables -------------------------------------------------------- */
 
 /* The pauses of a thread that finds a mutex locked, before it sleeps. */
 #define MIN_SPIN_NS 500

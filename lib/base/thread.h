@@ -1,8 +1,10 @@
 /*
- * Thread - mutexes, condition variables and threads whose functions cannot fail
+ * Thread - mutexes, condition variables, futexes and threads whose functions cannot fail
  *
  * A pthread call that fails here is a bug in this library, so it aborts, and callers need no error
  * path. Starting a thread is the exception: the system may lack memory for it.
+ *
+ * Threads: any.
  */
 #ifndef RELOCK_THREAD_H
 #define RELOCK_THREAD_H
@@ -56,6 +58,18 @@ void relock_cond_broadcast(struct relock_cond *cond);
 /* Returns false once `deadline_ms` has passed; may also wake spuriously. */
 bool relock_cond_wait_until(struct relock_cond *cond, struct relock_mutex *mutex,
                             uint64_t deadline_ms) RELOCK_REQUIRES(*mutex);
+
+/*
+ * A futex: sleeps until a word in memory changes, and wakes the sleeper. Waking uses the address
+ * alone and does not access the word, which may have been freed by then. So a thread that sleeps at
+ * the same address for another reason may be woken, and has to expect that.
+ */
+
+/* Sleeps while the word is `value`, for `ms` at most. May return early. */
+void relock_futex_wait(atomic_uint *word, unsigned value, uint64_t ms);
+
+/* Wakes one thread that sleeps at this address. */
+void relock_futex_wake(atomic_uint *word);
 
 /* Starts a thread in which all signals are blocked. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);

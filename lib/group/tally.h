@@ -15,8 +15,8 @@
 
 #include "base/gate.h"
 #include "group/group.h"
+#include "lock/state/kind.h"
 #include "lock/state/observer.h"
-#include "lock/state/operations.h"
 #include "lock/wake/request.h"
 
 #include <assert.h>

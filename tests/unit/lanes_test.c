@@ -2,7 +2,7 @@
 #include "talk.h"
 
 #include "base/clock.h"
-#include "redis/lane/spare.h"
+#include "redis/lane/lanes.h"
 #include "support/actor.h"
 
 #include <sched.h>

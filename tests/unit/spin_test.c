@@ -1,5 +1,5 @@
 /* When a thread retries its socket. Time, processors and preemptions are the test's. */
-#include "redis/lane/spin.h"
+#include "redis/lane/sync_conn.h"
 
 #include <sched.h>
 #include <setjmp.h>

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "lock/hold/holds.h"
 #include "lock/state/kind.h"
-#include "lock/state/operations.h"
 #include "lock/state/resource.h"
 
 #include <stdio.h>

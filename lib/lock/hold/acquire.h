@@ -8,8 +8,8 @@
 #ifndef RELOCK_ACQUIRE_H
 #define RELOCK_ACQUIRE_H
 
+#include "lock/state/kind.h"
 #include "lock/state/lock.h"
-#include "lock/state/operations.h"
 
 /*
  * The first pause of a waiter that polls, unless the program sets other pauses. The waiter also

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/hold/holds.h"
-#include "lock/state/operations.h"
+#include "lock/state/kind.h"
 #include "lock/state/task.h"
 
 /* ---- owner command ------------------------------------------------------------------------- */

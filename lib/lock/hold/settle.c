@@ -5,7 +5,6 @@
 #include "lock/hold/holds.h"
 #include "lock/hold/watchdog.h"
 #include "lock/state/kind.h"
-#include "lock/state/operations.h"
 #include "lock/state/task.h"
 #include "lock/state/verdict.h"
 #include "lock/wake/echo.h"

@@ -12,7 +12,7 @@
 #define RELOCK_SLOT_SURVEY_H
 
 #include "redis/deployment/members.h"
-#include "redis/lane/question.h"
+#include "redis/lane/sync_conn.h"
 #include "redis/server/peer.h"
 
 /*

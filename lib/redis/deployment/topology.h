@@ -52,7 +52,7 @@ struct relock_node {
     struct relock_pipeline *pipeline;
     struct relock_pubsub *pubsub;
 
-    /* For renewals that replicas have to acknowledge, see lock/hold/confirm.h: WAIT holds up all
+    /* For renewals that replicas have to acknowledge, see lock/hold/watchdog.h: WAIT holds up all
      * that stands behind it, so nothing else does. Used by the I/O thread; NULL: not needed. */
     struct relock_pipeline *confirmer;
     bool is_counting; /* WAIT is in flight there; likewise */

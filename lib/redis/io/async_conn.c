@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "redis/io/reading.h"
-#include "redis/lane/spare.h"
+#include "redis/lane/lanes.h"
 #include "redis/server/peer.h"
 #include "redis/server/reply.h"
 

@@ -5,7 +5,6 @@
 #include "redis/io/pubsub.h"
 #include "redis/io/tracking.h"
 #include "redis/lane/lanes.h"
-#include "redis/lane/spare.h"
 
 /* Between two looks for nodes to free. */
 #define LOOK_MS 1000

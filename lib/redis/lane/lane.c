@@ -23,7 +23,7 @@
 #include "base/status.h"
 #include "redis/connect/conn_id.h"
 #include "redis/lane/inflight.h"
-#include "redis/lane/spare.h"
+#include "redis/lane/lanes.h"
 
 #include <relock.h>
 #include <stdio.h>

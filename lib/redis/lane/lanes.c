@@ -3,10 +3,82 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/hash.h"
+#include "redis/connect/conn_id.h"
 #include "redis/lane/lane.h"
-#include "redis/lane/spare.h"
+#include "redis/server/loop.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- the spare connection ------------------------------------------------------------------- */
+
+bool relock_spare_take(struct relock_spare *spare, struct relock_loan *loan)
+{
+    bool is_there;
+
+    relock_mutex_lock(&spare->mutex);
+    is_there = spare->guarded.is_there;
+    *loan = spare->guarded.loan;
+    spare->guarded.is_there = false;
+    relock_mutex_unlock(&spare->mutex);
+    return is_there;
+}
+
+static void spare_drop(struct relock_spare *spare)
+{
+    struct relock_loan loan;
+
+    if (!relock_spare_take(spare, &loan))
+        return;
+    (void)relock_tls_free(loan.socket.tls);
+    (void)shutdown(loan.socket.fd, SHUT_RDWR); /* a forked child may have a copy */
+    close(loan.socket.fd);
+    (void)relock_conn_id_unref(loan.conn_id);
+}
+
+static void spare_init(struct relock_spare *spare)
+{
+    *spare = (struct relock_spare){0};
+    relock_mutex_init(&spare->mutex);
+    atomic_init(&spare->is_wanted, false);
+    atomic_init(&spare->loop, NULL);
+}
+
+static void spare_deinit(struct relock_spare *spare)
+{
+    spare_drop(spare);
+    relock_mutex_deinit(&spare->mutex);
+}
+
+/* In a forked child: closes the descriptor and does nothing else. */
+static void spare_abandon(const struct relock_spare *spare)
+{
+    if (spare->guarded.is_there)
+        close(spare->guarded.loan.socket.fd);
+}
+
+void relock_spare_want(struct relock_spare *spare)
+{
+    struct relock_loop *loop = atomic_load(&spare->loop);
+
+    atomic_store(&spare->is_wanted, true);
+    if (loop)
+        relock_loop_wake(loop);
+}
+
+/* Ends the connection that is here. */
+/* Puts a connection here. Ends the one that was here. */
+static void spare_put(struct relock_spare *spare, const struct relock_loan *loan)
+{
+    spare_drop(spare);
+    relock_mutex_lock(&spare->mutex);
+    spare->guarded.loan = *loan;
+    spare->guarded.is_there = true;
+    relock_mutex_unlock(&spare->mutex);
+}
+
+/* ---- lanes and their users ------------------------------------------------------------------ */
 
 /* The more calls share lanes, the fewer lanes they share, so that batches grow: calls times lanes
  * are about SHARED, or lanes times lanes if these are more. So one call more than there are lanes
@@ -55,7 +127,7 @@ int relock_lanes_new(const struct relock_server *server, unsigned n, struct relo
     if (!new)
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
-    relock_spare_init(&new->spare);
+    spare_init(&new->spare);
     new->n = n;
     for (unsigned i = 0; i < n; i++) {
         relock_lane_init(&new->slots[i].lane, server);
@@ -71,7 +143,7 @@ struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes)
         return NULL;
     for (unsigned i = 0; i < lanes->n; i++)
         relock_lane_deinit(&lanes->slots[i].lane);
-    relock_spare_deinit(&lanes->spare);
+    spare_deinit(&lanes->spare);
     relock_mutex_deinit(&lanes->mutex);
     free(lanes);
     return NULL;
@@ -87,28 +159,28 @@ void relock_lanes_close_idle(struct relock_lanes *lanes)
             relock_sync_conn_close(&inflight->conn);
     }
     relock_mutex_unlock(&lanes->mutex);
-    relock_spare_drop(&lanes->spare);
+    spare_drop(&lanes->spare);
 }
 
 void relock_lanes_abandon(struct relock_lanes *lanes)
 {
     for (unsigned i = 0; i < lanes->n; i++)
         relock_lane_abandon(&lanes->slots[i].lane);
-    relock_spare_abandon(&lanes->spare);
+    spare_abandon(&lanes->spare);
 }
 
 void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer)
 {
     for (unsigned i = 0; i < lanes->n; i++)
         relock_lane_cut(&lanes->slots[i].lane, peer);
-    relock_spare_drop(&lanes->spare);
+    spare_drop(&lanes->spare);
 }
 
 void relock_lanes_retire(struct relock_lanes *lanes)
 {
     for (unsigned i = 0; i < lanes->n; i++)
         relock_lane_retire(&lanes->slots[i].lane);
-    relock_spare_drop(&lanes->spare);
+    spare_drop(&lanes->spare);
 }
 
 /* Among idle lanes the one used last is best: few connections stay in use, and they stay warm. */
@@ -303,5 +375,5 @@ bool relock_lanes_want(struct relock_lanes *lanes)
 
 void relock_lanes_give(struct relock_lanes *lanes, const struct relock_loan *loan)
 {
-    relock_spare_put(&lanes->spare, loan);
+    spare_put(&lanes->spare, loan);
 }

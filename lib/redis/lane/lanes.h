@@ -6,20 +6,46 @@
  * holds up the commands behind it (WAIT) joins a lane alone. While a lane cannot connect, calls
  * join those that can.
  *
- * Threads: join and leave from any.
+ * The server, or the system, may accept no further connection: maxclients is reached, no descriptor
+ * is left, a firewall drops it. Then calls and renewals have to share the connections that exist.
+ * The pipeline takes one that no call uses. If the lanes have none left, and a call wants one, the
+ * pipeline gives its own as a spare, and the next call that has to connect takes it.
+ *
+ * Threads: any, unless a function says otherwise.
  */
 #ifndef RELOCK_LANES_H
 #define RELOCK_LANES_H
 
+#include "base/thread.h"
+#include "redis/connect/tls.h"
 #include "redis/server/server.h"
 
 #include <stdbool.h>
 
+struct relock_conn_id;
 struct relock_lane;
 struct relock_lanes;
-struct relock_loan;
 struct relock_loop;
 struct relock_peer;
+
+/* A connection that has logged in, between two users. */
+struct relock_loan {
+    struct relock_socket socket;
+    struct relock_conn_id *conn_id; /* or NULL */
+    unsigned n_switches;            /* failovers known when its user gave it away */
+};
+
+/* A connection on its way from the pipeline to a lane. Nothing is in flight on it. */
+struct relock_spare {
+    struct relock_mutex mutex;
+    struct {
+        bool is_there;
+        struct relock_loan loan;
+    } guarded; /* by mutex */
+
+    atomic_bool is_wanted;              /* set by calls, reset by the I/O thread */
+    _Atomic(struct relock_loop *) loop; /* of the thread that may give one; NULL: nobody does */
+};
 
 /* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_lanes_new(const struct relock_server *server, unsigned n, struct relock_lanes **lanes);
@@ -65,5 +91,11 @@ void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer
 int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_ms,
                       struct relock_lane **lane);
 void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane);
+
+/* For a lane that connects: takes the spare. Returns false if there is none. */
+bool relock_spare_take(struct relock_spare *spare, struct relock_loan *loan);
+
+/* A call has no connection, or waits for one for long: has the I/O thread look at `is_wanted`. */
+void relock_spare_want(struct relock_spare *spare);
 
 #endif

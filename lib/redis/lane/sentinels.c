@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/lane/question.h"
 #include "redis/lane/succession.h"
+#include "redis/lane/sync_conn.h"
 #include "redis/server/reply.h"
 #include "redis/server/resolve.h"
 

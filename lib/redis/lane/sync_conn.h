@@ -13,7 +13,44 @@
 #include "redis/connect/dial.h"
 #include "redis/connect/login.h"
 #include "redis/connect/wire.h"
-#include "redis/lane/spin.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * On many machines, to sleep and to be woken takes longer than a round trip to a near server. So a
+ * thread retries its socket for up to RELOCK_SPIN_NS where this has turned out to be faster. Each
+ * connection compares how long its waits take with retries and without, and tries the slower way
+ * now and then. Threads spin only while fewer of them wait for replies than the process has
+ * processors, which leaves one for the server or for other work. The number of waiting threads
+ * belongs to the process.
+ */
+#define RELOCK_SPIN_NS 50000
+
+/* Of one connection; all zero at the start. */
+struct relock_spin {
+    uint64_t began_ns;    /* the present wait */
+    bool spins;           /* the present wait */
+    unsigned n_roomy;     /* waits in a row that left a processor to others */
+    unsigned n;           /* waits in which the thread had the choice */
+    uint64_t spinning_ns; /* how long waits take with retries: a moving average; 0 if unknown */
+    uint64_t sleeping_ns; /* without */
+
+    /* what getrusage() said last */
+    uint64_t looked_ns;
+    long n_preempted;
+    bool is_crowded; /* threads of the process were preempted since the time before */
+};
+
+/* The caller begins to wait. Returns whether it is to retry. */
+bool relock_spin_begin(struct relock_spin *spin);
+
+/* Whether the caller goes on with its retries. */
+bool relock_spin_continues(struct relock_spin *spin);
+
+/* The wait has ended. */
+void relock_spin_end(struct relock_spin *spin);
 
 struct relock_loan;
 struct relock_peer;
@@ -71,7 +108,7 @@ int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
 int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
                              struct redisReply **reply);
 
-/* The same for the only reply in flight: retries the socket for a moment before it sleeps. */
+/* Waits for the only reply in flight: retries the socket for a moment before it sleeps. */
 int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
                                   struct redisReply **reply);
 
@@ -91,5 +128,28 @@ void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_l
 
 /* Ends the connection under its user, who meets a failure, if it leads to this peer. */
 void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_peer *peer);
+
+/*
+ * Commands to a server from a background thread of the library. The functions block until the
+ * deadline, and return early when the thread is to stop.
+ */
+struct relock_question {
+    struct relock_sync_conn *conn;
+    const atomic_bool *stops; /* the thread is to stop */
+    uint64_t deadline_ms;
+};
+
+/* When to end the next wait, to check whether the question is over. */
+uint64_t relock_question_slice_ms(const struct relock_question *question);
+
+/* Whether the deadline has passed or the thread is to stop. */
+bool relock_question_is_over(const struct relock_question *question);
+
+/* To ask: reach connects; append the commands to `conn->wire.out`; send them; receive each reply,
+ * which the caller frees. Each returns as relock_sync_conn_send, and RELOCK_AGAIN if the
+ * question is over. The cause of a failure is in `conn->wire.why`. */
+int relock_question_reach(struct relock_question *question);
+int relock_question_send(struct relock_question *question);
+int relock_question_receive(struct relock_question *question, struct redisReply **reply);
 
 #endif
