@@ -1,4 +1,7 @@
-/* Hash - uthash and utlist, set up to report a lack of memory instead of ending the process */
+/*
+ * Hash - tables and lists of structs that embed their links: uthash and utlist, set up to report a
+ * lack of memory instead of ending the process
+ */
 #ifndef RELOCK_HASH_H
 #define RELOCK_HASH_H
 
@@ -8,8 +11,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* Container - from a pointer to a field to the struct that embeds it */
-
+/* From a pointer to a field to the struct that embeds it. */
 #define RELOCK_CONTAINER(type, field, pointer) ((type *)((char *)(pointer)-offsetof(type, field)))
 
 #endif

@@ -2,7 +2,7 @@
  * Log - writes log lines to the program's function or to stderr
  *
  * Text from outside (lock names, server errors) is escaped, so that it cannot forge a line. Writing
- * only queues a line and never blocks. Lines whose cause repeats are held back (repeats.h).
+ * only queues a line and never blocks. Lines whose cause repeats are held back (logger.h).
  *
  * Threads: any; under no mutex.
  */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- sink ---------------------------------------------------------------------------------- */
+/* ---- writing a line ------------------------------------------------------------------------ */
 
 static const char *const level_names[] = {
     [RELOCK_LOG_ERROR] = "error",
@@ -55,7 +55,7 @@ void relock_sink_write(const struct relock_sink *sink, const struct relock_recor
     }
 }
 
-/* ---- repeats ------------------------------------------------------------------------------- */
+/* ---- causes that repeat -------------------------------------------------------------------- */
 
 struct relock_repeated {
     struct relock_repeated *next;
@@ -160,7 +160,7 @@ void relock_repeats_deinit(struct relock_repeats *repeats)
     repeats->causes = NULL;
 }
 
-/* ---- logger -------------------------------------------------------------------------------- */
+/* ---- the logger's queue -------------------------------------------------------------------- */
 
 struct line {
     struct line *next;

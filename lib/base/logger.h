@@ -5,6 +5,10 @@
  * it. Meanwhile lines are queued. When the queue is full, new lines are dropped and counted, and
  * the next line that is written is preceded by their number.
  *
+ * A cause that repeats does not fill the log. The first few lines of it are written. Later lines
+ * are held back and counted; at the end of each period the latest of them is written with their
+ * number. After a period without lines the cause starts anew.
+ *
  * Threads: put and dropped from any, until free begins, under no mutex.
  */
 #ifndef RELOCK_LOGGER_H
@@ -15,35 +19,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Sink - writes one log line to the program's function or to stderr
- *
- * Both belong to the program and may block, so only the thread of a logger calls this.
- *
- * Threads: that of a logger; in tests, which have none, any. Under no mutex.
- */
-
 #define RELOCK_LINE_MAX 1024 /* of a line, its NUL included */
 
+/* Where the lines go: to the program's function or to stderr. */
 struct relock_sink {
     relock_log_fn *log;       /* the program's on_log, or NULL */
     relock_record_fn *record; /* the program's on_record, used instead of `log`; or NULL */
     void *arg;
 };
 
-/* Writes one line. Without a function, errors and warnings go to stderr; other lines are dropped.
+/*
+ * Writes one line. Without a function, errors and warnings go to stderr; other lines are dropped.
+ * Both may block. Threads: that of a logger; in tests, which have none, any. Under no mutex.
  */
 void relock_sink_write(const struct relock_sink *sink, const struct relock_record *record);
-
-/*
- * Repeats - keeps a cause that repeats from filling the log
- *
- * The first few lines of a cause are written. Later lines are held back and counted; at the end of
- * each period the latest of them is written with their number. After a period without lines the
- * cause starts anew.
- *
- * Threads: any, under a mutex of the owner.
- */
 
 #define RELOCK_REPEATS_AT_ONCE 5
 #define RELOCK_REPEATS_PERIOD_MS 10000
@@ -55,6 +44,7 @@ struct relock_cause {
     int which;
 };
 
+/* The lines held back. Threads: any, under a mutex of the owner. */
 struct relock_repeats {
     struct relock_repeated *causes;
 };

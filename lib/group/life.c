@@ -284,15 +284,6 @@ void relock_group_reap(void)
     }
 }
 
-/* ---- new ----------------------------------------------------------------------------------- */
-
-/*
- * Making multi and red locks. They take part in the life of the clients of their members through
- * a hook, which is attached to a client when the first such lock is made.
- */
-
-#define MIN_SERVERS 3
-
 /* ---- the hook ------------------------------------------------------------------------------ */
 
 static void end_waits(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
@@ -368,6 +359,8 @@ static int attach(struct relock_lock *const *locks, size_t n)
 }
 
 /* ---- constructors -------------------------------------------------------------------------- */
+
+#define MIN_SERVERS 3
 
 static int make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
                 struct relock_lock **lock)

@@ -1,5 +1,8 @@
 /*
- * Life - how groups are made, and how they end
+ * Life - how multi and red locks are made, and how their groups end
+ *
+ * They take part in the life of the clients of their members through a hook, which is attached to a
+ * client when the first such lock is made.
  *
  * The end of a group locks the mutexes of its members' clients, but its last reference may be
  * dropped under one of them. So a group without references is reaped later, by the next thread that

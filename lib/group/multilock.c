@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- membership ---------------------------------------------------------------------------- */
+/* ---- a member whose hold is lost ----------------------------------------------------------- */
 
 /* The hold of the composite with this number. NULL when it is over. */
 static struct relock_hold *find_composite(const struct relock_group *group, uint64_t number)
@@ -90,7 +90,7 @@ static int group_release(struct relock_lock *member, uint64_t owner, uint64_t de
     return r;
 }
 
-/* ---- memberships --------------------------------------------------------------------------- */
+/* ---- following the members ----------------------------------------------------------------- */
 
 static void on_member_lost(struct relock_client *client, struct relock_hold *hold,
                            struct relock_observer *observer) RELOCK_REQUIRES(client->mutex)
@@ -188,7 +188,7 @@ static void group_part(struct relock_group *group, uint64_t composite, uint64_t 
     }
 }
 
-/* ---- collect ------------------------------------------------------------------------------- */
+/* ---- acquiring all members or none --------------------------------------------------------- */
 
 /*
  * Acquiring a multi lock: one member after the other, in the order of all. One time limit
@@ -378,7 +378,7 @@ static void collect(struct relock_acquire *acquire, struct relock_hold *hold,
     answer->acked_replicas = taking.weakest.acked_replicas;
 }
 
-/* ---- acquiring ----------------------------------------------------------------------------- */
+/* ---- a level ------------------------------------------------------------------------------- */
 
 static void free_memberships(struct relock_hold *hold)
 {

@@ -10,7 +10,7 @@
 #include "lock/wake/line.h"
 #include "lock/wake/subscription.h"
 
-/* ---- redwait ------------------------------------------------------------------------------- */
+/* ---- where a refused waiter waits ---------------------------------------------------------- */
 
 static void set_listening(struct relock_acquire *acquire, bool listens)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -22,8 +22,6 @@ static void set_listening(struct relock_acquire *acquire, bool listens)
     relock_group_listen(relock_group_of(acquire->resource), listens);
     relock_mutex_lock(&acquire->client->mutex);
 }
-
-/* ---- the line ------------------------------------------------------------------------------ */
 
 static void leave_line(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -155,7 +153,7 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
     }
 }
 
-/* ---- redask -------------------------------------------------------------------------------- */
+/* ---- asking the servers -------------------------------------------------------------------- */
 
 /* The pause before the next attempt after too few answers; after split votes. */
 #define UNREACHABLE_PAUSE_MS 20

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-/* ---- vote command -------------------------------------------------------------------------- */
+/* ---- one command about a vote -------------------------------------------------------------- */
 
 struct command {
     struct relock_outbox_entry entry;
@@ -27,8 +27,6 @@ struct command {
     uint64_t lease_ms;
     struct relock_line_view view; /* when it was sent */
 };
-
-/* ---- the answer ---------------------------------------------------------------------------- */
 
 /* The consequences of an answer, beside the change of the hold. */
 struct verdict {
@@ -315,7 +313,7 @@ static int vote_command_post(struct relock_client *client, struct relock_vote *v
     return RELOCK_OK;
 }
 
-/* ---- vote ---------------------------------------------------------------------------------- */
+/* ---- a vote -------------------------------------------------------------------------------- */
 
 /* Small against the lease, so that slow servers leave most of it; with room for a network. */
 #define PATIENCE_PART 50

@@ -8,6 +8,12 @@
  * unanswered for too long is not asked for further votes until it answers. So a server that hangs
  * does not delay a red lock.
  *
+ * The I/O thread of the member's client sends all commands about its votes on its one connection.
+ * Redis runs a late acquire before its release, because a vote with an unanswered acquire is
+ * settled only after the answer. All other commands about one vote may change places, as they do
+ * when a script has to be loaded first. That does no harm: an extension never shortens a lease and
+ * sets the same count, and no such command brings back a vote that is released.
+ *
  * Threads: any, with the mutex of the coordinator held, unless a function says otherwise; unlock it
  * meanwhile.
  */
@@ -16,18 +22,7 @@
 
 #include "group/tally.h"
 
-/*
- * Vote command - a command about a vote; its answer changes the vote and the tally
- *
- * The I/O thread of the member's client sends all of them on its one connection. Redis runs a late
- * acquire before its release, because a vote with an unanswered acquire is settled only after the
- * answer. All other commands about one vote may change places, as they do when a script has to be
- * loaded first. That does no harm: an extension never shortens a lease and sets the same count, and
- * no such command brings back a vote that is released.
- *
- * Threads: any, with the mutex of the member's client held.
- */
-
+/* A command about a vote; its answer changes the vote and the tally. */
 enum relock_vote_command_kind {
     RELOCK_VOTE_COMMAND_LOCK,
     RELOCK_VOTE_COMMAND_EXTEND,

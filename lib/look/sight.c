@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names --------------------------------------------------------------------------------- */
+/* ---- names of clients ---------------------------------------------------------------------- */
 
 /* Asks all servers for CLIENT LIST. Names from a server that refuses or does not answer stay
  * unknown. */
@@ -78,7 +78,7 @@ void relock_names_find(const struct relock_names *names, const char *owner,
             return;
 }
 
-/* ---- sight --------------------------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------------------------ */
 
 bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client)
 {
@@ -200,7 +200,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
     return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
 }
 
-/* ---- scan ---------------------------------------------------------------------------------- */
+/* ---- scanning ------------------------------------------------------------------------------ */
 
 #define PAGE "1000" /* keys that Redis visits for one SCAN */
 /* All keys of this type at the node. */

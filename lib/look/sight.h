@@ -1,5 +1,5 @@
 /*
- * Sight - one call of lib/look: begins and ends it, and asks about one lock
+ * Sight - one call of lib/look: begins and ends it, asks about one lock, and scans for keys
  *
  *     if (!relock_sight_begin(&sight, client))
  *         return sight.result;
@@ -15,19 +15,13 @@
 #include "redis/deployment/topology.h"
 #include "redis/lane/call.h"
 
-/*
- * Names - finds the name of a client by its id
- *
- * CLIENT LIST shows each connection of a client as `<client_name>:<client id>`. A lock in Redis
- * shows the id alone.
- *
- * Threads: the owner of the struct.
- */
-
 struct redisReply;
+struct relock_node;
 
 #define RELOCK_PEER_NAME_MAX 128
 
+/* Of the clients, by their ids. CLIENT LIST shows each connection of a client as
+ * `<client_name>:<client id>`; a lock in Redis shows the id alone. */
 struct relock_names {
     struct redisReply **lists; /* of each server */
     size_t n_lists;
@@ -67,21 +61,13 @@ int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsign
 int relock_sight_describe(struct relock_sight *sight, const struct relock_call *looked,
                           struct relock_lock_info *info);
 
-/*
- * Scan - finds all keys of some types, on all servers, whose names match a pattern
- *
- * Threads: the one that looks.
- */
-
-struct relock_node;
-struct redisReply;
-
 /* Takes a page of keys, an array, of this node. Returns RELOCK_OK, a failure, or RELOCK_SCAN_END:
  * no further page is wanted. */
 #define RELOCK_SCAN_END 1
 typedef int relock_scan_fn(void *arg, struct relock_node *node, const struct redisReply *keys);
 
-/* `types` ends with NULL. Returns RELOCK_OK, a failure of `fn`, or one of relock_nodes_ask. */
+/* Finds all keys of these types, on all servers, whose names match a pattern. `types` ends with
+ * NULL. Returns RELOCK_OK, a failure of `fn`, or one of relock_nodes_ask. */
 int relock_scan(struct relock_sight *sight, struct relock_text pattern, const char *const *types,
                 relock_scan_fn *fn, void *arg);
 

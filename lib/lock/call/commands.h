@@ -3,7 +3,7 @@
  *
  * Each is a script of the kind, run over the lanes; only renewals go through the I/O thread.
  *
- * Threads: as operations.h says.
+ * Threads: as kind.h says of operations.
  */
 #ifndef RELOCK_COMMANDS_H
 #define RELOCK_COMMANDS_H

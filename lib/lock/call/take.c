@@ -27,7 +27,7 @@
 
 #include <assert.h>
 
-/* ---- wait ---------------------------------------------------------------------------------- */
+/* ---- waiting in the queue ------------------------------------------------------------------ */
 
 /*
  * The queue of a resource, as one of its waiters sees it. The call unlocks the mutex for each
@@ -50,7 +50,7 @@ int relock_wait_end(struct relock_acquire *acquire)
     case RELOCK_WAITER_UNREACHED:
         relock_acquire_keep_why(acquire, "Redis was silent for command_timeout_ms");
         return RELOCK_E_CONN;
-    case RELOCK_WAITER_REFUSED: /* proofs.c has kept the reason */
+    case RELOCK_WAITER_REFUSED: /* chain.c has kept the reason */
         return RELOCK_E_DEADLOCK;
     case RELOCK_WAITER_WAITS:
         break;

@@ -1,49 +1,12 @@
 /*
  * Take - the calls that take a lock: relock_acquire and its short forms
  *
- * Threads: any, under no mutex.
+ * Threads: the calling thread; under no mutex, unless a function requires that of the client.
  */
 #ifndef RELOCK_TAKE_H
 #define RELOCK_TAKE_H
 
 #include "lock/hold/acquire.h"
-
-/*
- * Wait - the wait of one call in the queue of a resource
- *
- * A blocking call takes all steps in wait_turn(). An asynchronous call takes them one by one
- * (async_acquire.c).
- *
- * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
- */
-
-/*
- * Whether something other than a grant by Redis has ended the wait.
- *
- * Returns RELOCK_BUSY if the wait goes on; RELOCK_OK with `acquire->hold` after a hand-off,
- * RELOCK_AGAIN if the owner has got the lock by another thread, or the result of the call.
- */
-int relock_wait_end(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
-
-/* The next step of the call. */
-enum relock_wait_step {
-    RELOCK_WAIT_ENDS,   /* it returns the result */
-    RELOCK_WAIT_LOOKS,  /* it looks again at once */
-    RELOCK_WAIT_SLEEPS, /* until its gate opens, or until a time */
-    RELOCK_WAIT_ASKS,   /* Redis */
-};
-
-/* After relock_wait_end said RELOCK_BUSY: sets `*until_ms` if the call sleeps, and `*result` if it
- * ends. */
-enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t *until_ms,
-                                       int *result) RELOCK_REQUIRES(acquire->client->mutex);
-
-/* The call has slept. */
-void relock_wait_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
-
-/* The call has asked Redis, with that result. Returns what the result means for the wait. */
-int relock_wait_asked(struct relock_acquire *acquire, int result)
-    RELOCK_REQUIRES(acquire->client->mutex);
 
 /*
  * As relock_acquire, with checked arguments.
@@ -80,6 +43,37 @@ void relock_take_leave(struct relock_acquire *acquire, int result)
 void relock_take_count(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/*
+ * The steps of a wait in the queue of a resource. A blocking call takes all of them in wait_turn(),
+ * an asynchronous call one by one (async_acquire.c). They may unlock the mutex meanwhile.
+ *
+ * Whether something other than a grant by Redis has ended the wait:
+ *
+ * Returns RELOCK_BUSY if the wait goes on; RELOCK_OK with `acquire->hold` after a hand-off,
+ * RELOCK_AGAIN if the owner has got the lock by another thread, or the result of the call.
+ */
+int relock_wait_end(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The next step of the call. */
+enum relock_wait_step {
+    RELOCK_WAIT_ENDS,   /* it returns the result */
+    RELOCK_WAIT_LOOKS,  /* it looks again at once */
+    RELOCK_WAIT_SLEEPS, /* until its gate opens, or until a time */
+    RELOCK_WAIT_ASKS,   /* Redis */
+};
+
+/* After relock_wait_end said RELOCK_BUSY: sets `*until_ms` if the call sleeps, and `*result` if it
+ * ends. */
+enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t *until_ms,
+                                       int *result) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The call has slept. */
+void relock_wait_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The call has asked Redis, with that result. Returns what the result means for the wait. */
+int relock_wait_asked(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
 #endif

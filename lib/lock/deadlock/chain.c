@@ -113,7 +113,7 @@ static void proofs_conclude(struct relock_client *client, struct relock_graph *g
         relock_client_set_timer(client, &waits->timer, waits->look_at_ms);
 }
 
-/* ---- chain --------------------------------------------------------------------------------- */
+/* ---- the graph of a look ------------------------------------------------------------------- */
 
 #define HOLDS_MOST "256" /* of one lock that a look follows: there may be many readers */
 

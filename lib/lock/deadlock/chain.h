@@ -3,11 +3,15 @@
  *
  * A look begins with the waits of this client that are recorded (waits.h). It asks Redis who holds
  * these locks, then for which locks the owners of these holds wait, and so on. It reads the waits
- * of this client from memory. The look ends with the last answer, and proofs.h draws the
- * conclusion.
+ * of this client from memory.
  *
  * The chain ends at a hold whose owner does not wait. It also ends at a hold for which no client
  * records waits: one with a fixed lease, or one of another library.
+ *
+ * The look ends with the last answer. Then each recorded wait of this client is searched in its
+ * graph. A wait that closes a cycle as its victim gets a proof, which the next looks continue or
+ * drop. The wait is refused when its proof is complete; wait_graph.h says when that is. The next
+ * look follows soon while there are proofs, and later otherwise.
  *
  * Threads: the I/O thread, with the mutex of the client held.
  */
@@ -17,17 +21,6 @@
 #include "lock/deadlock/wait_graph.h"
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
-
-/*
- * Proofs - after each look, decides which waits of this client close a cycle for certain
- *
- * At the end of a look, each recorded wait of this client is searched in its graph. A wait that
- * closes a cycle as its victim gets a proof, which the next looks continue or drop. The wait is
- * refused when its proof is complete; wait_graph.h says when that is. The next look follows soon
- * while there are proofs, and later otherwise.
- *
- * Threads: the I/O thread, with the mutex of the client held.
- */
 
 /* Between two looks that find nothing, at most. */
 #define RELOCK_PROOFS_LATER_MS 1000

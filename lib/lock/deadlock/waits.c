@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- record -------------------------------------------------------------------------------- */
+/* ---- sending a record ---------------------------------------------------------------------- */
 
 /*
  * There are two records. One has all holds whose owners wait. The other has those of plain locks:
@@ -286,7 +286,7 @@ static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQ
     return true;
 }
 
-/* ---- waits --------------------------------------------------------------------------------- */
+/* ---- when to record ------------------------------------------------------------------------ */
 
 #define SCAN_MS 1000    /* an owner that waits may get and lose holds through other threads */
 #define SCAN_MIN_MS 20  /* many waits are found at once */

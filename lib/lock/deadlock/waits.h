@@ -5,6 +5,7 @@
  * when it has lasted for `deadlock_ms`, if its owner holds other locks meanwhile. As long as such
  * waits last, the record is sent again a few times a second, each time with a higher beat. It is
  * sent only after the answer to the one before. So a client without such waits sends nothing.
+ * docs/wire.md has the format.
  *
  * Threads: any, with the mutex of the client held.
  */
@@ -13,14 +14,6 @@
 
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
-
-/*
- * Record - one of the two hashes in Redis that show for what the owners of this client wait
- *
- * waits.c says which holds are in them, and when they are sent. docs/wire.md has the format.
- *
- * Threads: any, with the mutex of the client held.
- */
 
 #define RELOCK_RECORD_BEAT_MS 250 /* between two times that a record is sent */
 

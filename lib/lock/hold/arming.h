@@ -3,7 +3,7 @@
  *
  * A hold is armed by a check or a renewal that is tracked (redis/io/tracking.h). When Redis then
  * reports a change, a check is due, which finds out what has happened and arms the hold anew
- * (reports.h). A hold is armed when it is 100 ms old, so short ones cost nothing.
+ * (watchdog.h). A hold is armed when it is 100 ms old, so short ones cost nothing.
  *
  * Threads: with the mutex of the client held, unless a function says otherwise.
  */

@@ -134,8 +134,6 @@ void relock_reuse_leave_cache(struct relock_client *client, struct relock_hold *
     relock_client_unset_timer(client, &hold->timer);
 }
 
-/* ---- cache --------------------------------------------------------------------------------- */
-
 bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     if (now_ms >= hold->cache_until_ms || hold->recalled)

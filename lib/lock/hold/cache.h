@@ -1,5 +1,8 @@
 /*
- * Cache - locks that stay with this process although nobody uses them
+ * Cache - holds that go from owner to owner of this process, and Redis is not asked
+ *
+ * A hold is handed off to a thread that waits, or it is cached until some owner asks for it. It
+ * keeps its number and its lease.
  *
  * With `keep_ms`, the last release leaves the hold as it is in Redis: it is cached until `keep_ms`
  * after Redis granted it. The next owner of this process gets it from memory, as in a hand-off.
@@ -19,15 +22,6 @@
 #include "lock/hold/acquire.h"
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
-
-/*
- * Reuse - a hold goes from owner to owner of this process, and Redis is not asked
- *
- * It is handed off to a thread that waits, or it is cached until some owner asks for it. It keeps
- * its number and its lease.
- *
- * Threads: with the mutex of the client locked.
- */
 
 /* Hands it off with its number to the head of the queue, if possible. Returns whether it did. */
 bool relock_reuse_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

@@ -1,5 +1,5 @@
 /*
- * The states of a hold. This file alone changes them, but for those of cached holds, which reuse.c
+ * The states of a hold. This file alone changes them, but for those of cached holds, which cache.c
  * changes, and `notice`, which losses.c changes, too.
  *
  *   state       becomes    when
@@ -10,9 +10,9 @@
  *   SUSPECT     HELD       a renewal is granted: renew
  *   both        LOST       Redis does not have it, or its time is over: lose, check_time
  *               LEAVING    the last level is released: leave
- *   HELD        CACHED     the same, and it stays with the process: reuse.c
- *   CACHED      HELD       the next owner gets it: assign, for reuse.c
- *               LEAVING    nobody wants it here, or others do elsewhere: reuse.c
+ *   HELD        CACHED     the same, and it stays with the process: cache.c
+ *   CACHED      HELD       the next owner gets it: assign, for cache.c
+ *               LEAVING    nobody wants it here, or others do elsewhere: cache.c
  *   LOST        SETTLING   its last level is released, and Redis may have it: settle
  *               ENDED      ... and Redis does not have it: end
  *   LEAVING     ENDED      Redis knows, or the kind sees to it by itself: end

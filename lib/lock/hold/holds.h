@@ -2,7 +2,7 @@
  * Holds - how a hold begins, lives and ends
  *
  * Each function takes a hold from one state to the next and updates all that depends on it: its
- * resource, its timer, the list of losses. Only reuse.h changes the state of a hold, too. Each
+ * resource, its timer, the list of losses. Only cache.h changes the state of a hold, too. Each
  * function also arms the timer of the hold, unless it says that the caller does.
  *
  * Threads: with the mutex of the client locked.
@@ -96,7 +96,7 @@ void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* The hold waits no longer for replicas to acknowledge its renewal: see confirm.h. */
+/* The hold waits no longer for replicas to acknowledge its renewal: see watchdog.c. */
 void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 

@@ -5,7 +5,7 @@
 #include "lock/state/kind.h"
 #include "lock/state/task.h"
 
-/* ---- owner command ------------------------------------------------------------------------- */
+/* ---- a command of the owner ---------------------------------------------------------------- */
 
 void relock_owner_command_begin(struct relock_hold *hold, uint64_t lease_ms)
 {
@@ -50,7 +50,7 @@ void relock_owner_command_release_lost(struct relock_client *client, struct relo
         operations->lost(client, hold);
 }
 
-/* ---- levels -------------------------------------------------------------------------------- */
+/* ---- levels and leases --------------------------------------------------------------------- */
 
 /*
  * A hold that began for a collecting call belongs to its owner, too, once that adds a level by

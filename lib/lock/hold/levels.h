@@ -1,7 +1,9 @@
 /*
  * Levels - the commands of a hold that goes on: a level more, a level less, another lease
  *
- * While such a command runs the hold is busy, and other commands of the same owner wait.
+ * While such a command runs the hold is busy, and other commands of the same owner wait. Other
+ * threads do not wait: they may lose the hold, release it, or change how its lease is kept. If the
+ * servers have to learn this, the end of the command tells them.
  *
  * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
  */
@@ -11,16 +13,6 @@
 #include "lock/hold/acquire.h"
 #include "lock/state/client.h"
 #include "lock/state/hold.h"
-
-/*
- * Owner command - one command about a hold, sent for its owner: a further level, an extension
- *
- * While it runs the hold is busy, and the owner's next command waits. Other threads do not wait:
- * they may lose the hold, release it, or change how its lease is kept. If the servers have to learn
- * this, the end of the command tells them.
- *
- * Threads: with the mutex of the client locked.
- */
 
 /*
  * Makes the hold busy. The command gets a reference of its own, and requests a lease of `lease_ms`,
@@ -46,8 +38,8 @@ void relock_owner_command_release_lost(struct relock_client *client, struct relo
 int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
     RELOCK_REQUIRES(acquire->client->mutex);
 
-/* The same in two steps, before and after the operation `nest`. A failure of the first is the
- * result of the call; it sets what the core puts into the answer. */
+/* The two steps of relock_levels_add, before and after the operation `nest`. A failure of the first
+ * is the result of the call; it sets what the core puts into the answer. */
 int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,
                             struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
 int relock_levels_add_end(struct relock_acquire *acquire, struct relock_hold *hold,
@@ -58,7 +50,7 @@ int relock_levels_add_end(struct relock_acquire *acquire, struct relock_hold *ho
 int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
     RELOCK_REQUIRES(lock->client->mutex);
 
-/* The same in two steps, before and after the operation `release`. */
+/* The two steps of relock_levels_remove, before and after the operation `release`. */
 void relock_levels_remove_begin(struct relock_hold *hold);
 int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
                              const struct relock_answer *answer)

@@ -162,7 +162,7 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
     relock_holds_arm(client, hold, now_ms);
 }
 
-/* ---- let go -------------------------------------------------------------------------------- */
+/* ---- letting go ---------------------------------------------------------------------------- */
 
 static void leave(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)

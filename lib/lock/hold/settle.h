@@ -28,7 +28,8 @@ struct relock_conn_id;
 void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
                          struct relock_call *call) RELOCK_REQUIRES(client->mutex);
 
-/* The same for a command of the I/O thread over the connection with this id; NULL: it has no id. */
+/* A command of the I/O thread under the number of the hold is in flight over the connection with
+ * this id; NULL: it has no id. */
 void relock_settle_leave(struct relock_hold *hold, struct relock_conn_id *conn_id);
 
 /* Such a command has ended, with or without an answer. */
@@ -40,16 +41,9 @@ void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
 void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/*
- * Let go - ends a hold in any state, without a caller that waits for the release
- *
- * If Redis may still have the hold, the I/O thread releases it there.
- *
- * Threads: with the mutex of the client locked.
- */
-
-/* The hold is no longer needed, whatever its state. May unlock the mutex meanwhile, and drops the
- * reference of the owner. */
+/* The hold is no longer needed, whatever its state, and no caller waits for its release: if Redis
+ * may still have it, the I/O thread releases it there. May unlock the mutex meanwhile, and drops
+ * the reference of the owner. */
 void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 

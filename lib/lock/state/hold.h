@@ -73,7 +73,7 @@ struct relock_arming {
     struct relock_hold *next, *prev;   /* of the primary resource: those that are armed */
 };
 
-/* confirm.h has the transitions. */
+/* watchdog.c has the transitions. */
 enum relock_confirm_state {
     RELOCK_CONFIRM_NONE,
     RELOCK_CONFIRM_WANTED,
@@ -82,7 +82,7 @@ enum relock_confirm_state {
     RELOCK_CONFIRM_COUNTED, /* its WAIT is in flight */
 };
 
-/* Whether replicas are to acknowledge a renewal. Changed by confirm.c; holds.c ends it. */
+/* Whether replicas are to acknowledge a renewal. Changed by watchdog.c; holds.c ends it. */
 struct relock_confirm {
     enum relock_confirm_state state;
     uint64_t sent_ms;                /* when the renewal over the confirmer was sent */

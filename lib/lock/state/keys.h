@@ -75,18 +75,14 @@ size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
 /* The number of the client's `serial`th hold; the serial alone makes it unique. */
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached);
 
-/*
- * Tokens - the values in Redis of the holds of plain locks
- *
- * A token is 20 bytes in hex: 12 random bytes of the client and the number of the hold, encrypted
- * with a random key of the client. So tokens are unique and cannot be guessed from each other, and
- * none is stored: it can be computed from the number again.
- *
- * Threads: any.
- */
-
 #define RELOCK_TOKENS_PREFIX 12 /* bytes with which all tokens of a client begin */
 
+/*
+ * The values in Redis of the holds of plain locks. A token is 20 bytes in hex: 12 random bytes of
+ * the client and the number of the hold, encrypted with a random key of the client. So tokens are
+ * unique and cannot be guessed from each other, and none is stored: it can be computed from the
+ * number again.
+ */
 struct relock_tokens {
     unsigned char client[RELOCK_TOKENS_PREFIX];
     uint32_t key[4];

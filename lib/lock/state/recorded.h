@@ -25,7 +25,7 @@ struct relock_wait {
     uint64_t at_us;   /* when it was first recorded, on the clock of the server; 0: it was not */
     uint64_t sent;    /* the beat with which it was sent for the first time */
     bool is_recorded; /* some hold of its owner is in `entries` */
-    struct relock_proof *proof; /* that it closes a cycle: proofs.c; NULL: it seems to close none */
+    struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
 };
 
 /* A hold whose owner waits. */

@@ -3,11 +3,11 @@
  * and, when its own thread goes on waiting, by relock_resource_wait_on.
  *
  *   end         becomes      when
- *   WAITS       GRANTED      a hold is handed off to it: relock_reuse_hand_off (reuse.c)
+ *   WAITS       GRANTED      a hold is handed off to it: relock_reuse_hand_off (cache.c)
  *               UNREACHED    Redis is silent: end_waits (silence.c), or an attempt of the head
  *                            got no answer: relock_resource_end_unreached
  *               STARTS_ANEW  another thread has acquired the lock for the same owner: start_anew
- *               REFUSED      it is the victim of a cycle: refuse (proofs.c)
+ *               REFUSED      it is the victim of a cycle: refuse (chain.c)
  *   UNREACHED   STARTS_ANEW  the same
  *               WAITS        Redis answers an attempt of its own: take_answer (ask.c)
  *   STARTS_ANEW WAITS        the call begins again: relock_take_join (take.c)
@@ -250,7 +250,7 @@ void relock_resource_wake_all(struct relock_resource *resource)
     wake_queue(at);
 }
 
-/* ---- resources ----------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 /* A primary, until it is made a secondary. Returns NULL when out of memory. */
 static struct relock_resource *new_resource(struct relock_client *client,

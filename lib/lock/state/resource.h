@@ -358,11 +358,7 @@ void relock_resource_end_unreached(struct relock_resource *resource, uint64_t si
 /* Wakes all waiters of the lock: something has changed for each of them. */
 void relock_resource_wake_all(struct relock_resource *resource);
 
-/*
- * Resources - finds, makes and frees the resources of a client
- *
- * Threads: with the mutex of the client held.
- */
+/* ---- the resources of a client -------------------------------------------------------------- */
 
 /*
  * Finds or makes the resource of a name, with a reference. Returns NULL when out of memory, or if

@@ -31,7 +31,7 @@ void relock_vigil_sync(struct relock_client *client) RELOCK_REQUIRES(client->mut
 void relock_vigil_hear(struct relock_client *client, const char *key, size_t len)
     RELOCK_REQUIRES(client->mutex);
 
-/* This client has changed the lock, which Redis reports to other clients only: see reports.h. */
+/* This client has changed the lock, which Redis reports to other clients only: see watchdog.h. */
 void relock_vigil_spend(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 

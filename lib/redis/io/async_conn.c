@@ -10,10 +10,10 @@
  *     BACKING_OFF   DIALING       the pause is over        -
  *
  * In READY, the timer also sends a PING after ping_ms of silence, and checks after FINE_MS whether
- * the connection has proved to work. async_wait.c computes the next deadline.
+ * the connection has proved to work.
  *
  * While the connection is neither READY nor CLOSED, its user may get the connection of another one
- * (spare.h), as soon as an attempt has failed, or has taken answer_ms. It is then READY at once.
+ * (lanes.h), as soon as an attempt has failed, or has taken answer_ms. It is then READY at once.
  *
  * If a thread that waits for messages may read them itself (reading.h), the I/O thread stops to
  * watch the socket when something comes. A timer, or relock_async_conn_attend(), starts that again.
