@@ -17,7 +17,8 @@
 #include <string.h>
 
 /*
- * The states of a question. This file alone changes them.
+ * The states of a question. This file alone changes them. Functions that take the first question of
+ * a member act on all of them, with the mutex of the coordinator held.
  *
  *   state      becomes     when
  *   OPEN       ASKED       the survey posts it: answers_ask

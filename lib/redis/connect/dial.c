@@ -29,7 +29,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- race ---------------------------------------------------------------------------------- */
+/* ---- racing addresses ---------------------------------------------------------------------- */
 
 void relock_race_init(struct relock_race *race)
 {
@@ -216,7 +216,7 @@ int relock_race_step(struct relock_race *race, uint64_t now_ms, uint64_t limit_m
     return RELOCK_AGAIN;
 }
 
-/* ---- dial ---------------------------------------------------------------------------------- */
+/* ---- dialing ------------------------------------------------------------------------------- */
 
 /* The system notices a peer that vanished, too, even when no command is sent. */
 #define KEEPALIVE_IDLE_S 15

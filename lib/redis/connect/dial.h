@@ -1,10 +1,12 @@
 /*
  * Dial - connects to the server without blocking
  *
- * Each time, it looks up the server anew and races its addresses. With TLS, the winner also has to
- * complete the handshake; if it does not, the others race again. Its user waits for `fd`, until
- * `deadline_ms` at the latest, and steps again: the I/O thread waits in libev, a calling thread in
- * poll(2).
+ * Each time, it looks up the server anew and races its addresses: if an attempt fails, the next one
+ * begins at once; if it gets no answer, the next one begins after a while (RFC 8305). Attempts run
+ * beside each other until one has connected. Then the others are closed. With TLS, the winner also
+ * has to complete the handshake; if it does not, the others race again. Its user waits for `fd`,
+ * until `deadline_ms` at the latest, and steps again: the I/O thread waits in libev, a calling
+ * thread in poll(2).
  *
  * Threads: its user.
  */
@@ -18,21 +20,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Race - connects to one of several addresses; the first that answers wins
- *
- * If an attempt fails, the next one begins at once; if it gets no answer, the next one begins after
- * a while (RFC 8305). Attempts run beside each other until one has connected. Then the others are
- * closed. Their addresses stay, for another race if the winner turns out to be of no use.
- *
- * All sockets are in one epoll set, so that the user waits for one descriptor.
- *
- * Threads: its user.
- */
-
 /* How long an attempt runs alone (RFC 8305, section 8). */
 #define RELOCK_RACE_DELAY_MS 250
 
+/* Connects to one of several addresses; the first that answers wins. All sockets are in one epoll
+ * set, so that the user waits for one descriptor. */
 struct relock_race {
     struct relock_addresses addresses; /* to try, in order; filled in by its user */
     int sockets[RELOCK_ADDRESSES_MAX]; /* of the attempts, which are at the first addresses */

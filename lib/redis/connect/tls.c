@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* ---- tls error ----------------------------------------------------------------------------- */
+/* ---- explaining failures ------------------------------------------------------------------- */
 
 /* The certificate of the server is not accepted. */
 static void explain_verification(long error, const char *name, char why[RELOCK_WHY_MAX])
@@ -124,7 +124,7 @@ int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
     return RELOCK_E_CONN;
 }
 
-/* ---- tls bio ------------------------------------------------------------------------------- */
+/* ---- the socket for OpenSSL ---------------------------------------------------------------- */
 
 /* Each record of TLS begins with its type; other bytes are not TLS. */
 #define RECORD_ALERT 21
@@ -223,8 +223,6 @@ void relock_tls_bio_deinit(struct relock_tls_bio *bio)
 {
     BIO_meth_free(bio->method);
 }
-
-/* ---- tls ----------------------------------------------------------------------------------- */
 
 enum state {
     SHAKING, /* in the handshake */

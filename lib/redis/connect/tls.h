@@ -21,15 +21,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * Tls error - turns a failure of OpenSSL into a result and a text that suggests a remedy
- *
- * Threads: the one in which OpenSSL has failed, before its next call.
- */
-
 struct ssl_st;
 
 /*
+ * Turns a failure of OpenSSL into a result and a text that suggests a remedy. On the thread in
+ * which OpenSSL has failed, before its next call.
+ *
  * `was_asked`: the server has asked for a client certificate. `name`: what the server's certificate
  * must name.
  *
@@ -38,15 +35,6 @@ struct ssl_st;
  */
 int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
                      char why[RELOCK_WHY_MAX]);
-
-/*
- * Tls bio - a socket as OpenSSL sees it, which never makes OpenSSL wait
- *
- * Each step writes to the socket at most once. OpenSSL receives from the socket during the
- * handshake; after that, it reads only bytes that were fed.
- *
- * Threads: the user of the connection.
- */
 
 /* The bytes that the present step has sent. */
 enum relock_tls_bio_step {
@@ -62,6 +50,9 @@ enum relock_tls_bio_peer {
     RELOCK_TLS_BIO_PLAIN, /* something else */
 };
 
+/* A socket as OpenSSL sees it, which never makes OpenSSL wait. Each step writes to the socket at
+ * most once. OpenSSL receives from the socket during the handshake; after that, it reads only bytes
+ * that were fed. */
 struct relock_tls_bio {
     BIO_METHOD *method;
     int fd;

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- sharding ------------------------------------------------------------------------------ */
+/* ---- sharded channels ---------------------------------------------------------------------- */
 
 /* By the url of the cluster, or else by the answer of its first node. Logs the choice. */
 static bool sharding_choose(const struct relock_server *cluster,
@@ -42,7 +42,7 @@ static bool sharding_choose(const struct relock_server *cluster,
     return is_sharded;
 }
 
-/* ---- cluster ------------------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------------------------- */
 
 /* Between two questions for the map while it is urgent all the time. */
 #define MIN_PAUSE_MS 100

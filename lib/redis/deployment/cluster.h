@@ -5,6 +5,9 @@
  * the I/O thread finds that the map is out of date. Until it has an answer, the old map stays in
  * use: a node redirects commands for slots that it does not have.
  *
+ * A client chooses once, before it knows any node, whether waiters use sharded channels: all
+ * processes that use a lock must agree, and so must the scripts and the subscriptions of this one.
+ *
  * Threads: as topology.h says.
  */
 #ifndef RELOCK_CLUSTER_H
@@ -12,15 +15,6 @@
 
 #include "redis/deployment/slot_survey.h"
 #include "redis/deployment/topology.h"
-
-/*
- * Sharding - whether waiters in a cluster use sharded channels
- *
- * A client chooses once, before it knows any node: all processes that use a lock must agree, and
- * so must the scripts and the subscriptions of this one.
- *
- * Threads: any.
- */
 
 /* `server` has the url of the cluster. It must outlive the topology. Returns RELOCK_OK,
  * RELOCK_E_NOMEM. */

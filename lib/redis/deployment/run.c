@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- eviction ------------------------------------------------------------------------------ */
+/* ---- eviction policies --------------------------------------------------------------------- */
 
 static bool evicts(const char *policy, size_t len)
 {
@@ -42,7 +42,7 @@ void relock_eviction_warn(const struct relock_server *server, const struct redis
                      server->label, len < 40 ? (int)len : 40, policy);
 }
 
-/* ---- attempt ------------------------------------------------------------------------------- */
+/* ---- one attempt over one lane ------------------------------------------------------------- */
 
 /* An operator may flush the scripts just after one was loaded, but not every time. */
 #define MAX_LOADS 3
@@ -251,8 +251,6 @@ static int attempt_run(struct relock_call *call, struct relock_lane *lane, bool 
         relock_call_end(call);
     }
 }
-
-/* ---- run ----------------------------------------------------------------------------------- */
 
 #define MIN_PAUSE_MS 10
 #define MAX_PAUSE_MS 200

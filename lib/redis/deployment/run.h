@@ -5,6 +5,9 @@
  * harm. So a call whose connection breaks is repeated over another one, and a call that a node
  * redirects is repeated at the other node.
  *
+ * An attempt runs over one lane. It first kills the connection that the fence of the call names. It
+ * loads the script if the server lacks it, and counts replicas if the call asks for them.
+ *
  * Threads: any. Blocks until the deadline; for a command that was sent just before it, up to
  * RELOCK_ANSWER_MIN_MS longer.
  */
@@ -16,33 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Eviction - warns of a server that may evict the key of a held lock
- *
- * Every policy except noeviction may do so, because such a key has a lease. A server without
- * `maxmemory` evicts nothing.
- *
- * Threads: any.
- */
-
 struct redisReply;
-
-/* `memory` is the reply to INFO memory. An error, or a reply without these fields, is ignored. */
-void relock_eviction_warn(const struct relock_server *server, const struct redisReply *memory);
-
-/*
- * Attempt - runs the script of a call once, over one lane
- *
- * It first kills the connection that the fence of the call names. It loads the script if the server
- * lacks it, and counts replicas if the call asks for them. Whether another attempt follows, and at
- * which node, is the caller's decision.
- *
- * Threads: those inside the lane.
- */
-
-struct relock_call;
-struct relock_lane;
-
 struct relock_call;
 struct relock_node;
 struct relock_topology;
@@ -58,5 +35,10 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
  * may evict locks. Returns as relock_lane_ask, with the cause of a failure in `why`.
  */
 int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX]);
+
+/* Warns of a server that may evict the key of a held lock. Every policy except noeviction may do
+ * so, because such a key has a lease; a server without `maxmemory` evicts nothing. `memory` is the
+ * reply to INFO memory. An error, or a reply without these fields, is ignored. */
+void relock_eviction_warn(const struct relock_server *server, const struct redisReply *memory);
 
 #endif

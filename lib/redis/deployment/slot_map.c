@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- slot ---------------------------------------------------------------------------------- */
+/* ---- the slot of a key --------------------------------------------------------------------- */
 
 /* CRC-16/XMODEM, polynomial 0x1021, for four bits at a time. */
 static uint16_t crc16(const char *data, size_t len)
@@ -43,8 +43,6 @@ unsigned relock_slot_of(struct relock_text key)
 
     return crc16(tag.data, tag.len) % RELOCK_SLOTS;
 }
-
-/* ---- slot map ------------------------------------------------------------------------------ */
 
 #define PORT_MAX 65535
 

@@ -1,5 +1,5 @@
 /*
- * Slot map - reads what a node of a cluster says about the slots
+ * Slot map - which slot a key belongs to, and what a node of a cluster says about the slots
  *
  * The reply to CLUSTER SLOTS lists ranges of slots with their master and its replicas. The error of
  * a command names the node that has the slot of its key.
@@ -15,16 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Slot - which of a cluster's slots a key belongs to
- *
- * Threads: any.
- */
-
 #define RELOCK_SLOTS 16384
 
-/* CRC16 of the key's hash tag: the text between the first `{` and the next `}`. Without one, or if
- * it is empty, of the whole key. */
+/* The slot of a key: CRC16 of the key's hash tag: the text between the first `{` and the next `}`.
+ * Without one, or if it is empty, of the whole key. */
 unsigned relock_slot_of(struct relock_text key);
 
 struct redisReply;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* ---- slot query ---------------------------------------------------------------------------- */
+/* ---- one question -------------------------------------------------------------------------- */
 
 static int fail(struct relock_slot_query *query, int result, const char *why)
 {
@@ -108,8 +108,6 @@ static void slot_query_abandon(struct relock_slot_query *query)
     if (atomic_load(&query->is_running))
         relock_sync_conn_abandon(&query->conn);
 }
-
-/* ---- slot survey --------------------------------------------------------------------------- */
 
 /* The least time for each of several nodes to answer. */
 #define MIN_ANSWER_MS 50

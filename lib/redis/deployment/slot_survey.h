@@ -15,14 +15,9 @@
 #include "redis/lane/sync_conn.h"
 #include "redis/server/peer.h"
 
-/*
- * Slot query - asks one node of a cluster for its map of the slots, and blocks meanwhile
- *
- * Threads: its user; abandon in a forked child.
- */
-
 struct redisReply;
 
+/* Asks one node of the cluster for its map, and blocks meanwhile. */
 struct relock_slot_query {
     atomic_bool is_running;
     struct relock_server server; /* as the node's; a replica may answer, too */

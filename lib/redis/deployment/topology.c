@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* ---- node ---------------------------------------------------------------------------------- */
+/* ---- a node -------------------------------------------------------------------------------- */
 
 int relock_node_init(struct relock_node *node, const struct relock_server *server, unsigned n_lanes)
 {
@@ -25,7 +25,7 @@ static void node_abandon(struct relock_node *node)
     relock_lanes_abandon(node->lanes);
 }
 
-/* ---- topology ------------------------------------------------------------------------------ */
+/* ---- topologies ---------------------------------------------------------------------------- */
 
 struct single {
     struct relock_topology topology;

@@ -21,20 +21,14 @@
 
 #include <stdatomic.h>
 
-/*
- * Node - one server, and the connections to it
- *
- * The lanes serve the threads of the program. The pipeline and the subscriptions belong to the I/O
- * thread, which makes them when it first uses the node (node_io.h).
- *
- * Threads: as each field says; init and deinit while no other thread uses the node.
- */
-
 struct relock_lanes;
 struct relock_pipeline;
 struct relock_pubsub;
 struct relock_tracking;
 
+/* One server, and the connections to it. The lanes serve the threads of the program. The pipeline
+ * and the subscriptions belong to the I/O thread, which makes them when it first uses the node
+ * (node_io.h). Init and deinit while no other thread uses the node. */
 struct relock_node {
     /* constant */
     const struct relock_server *server;

@@ -90,8 +90,6 @@ void relock_health_prove(struct relock_health *health)
     health->pause_ms = 0;
 }
 
-/* ---- async wait ---------------------------------------------------------------------------- */
-
 /* A connection that is up for so long and owes no answer works, like one that has answered. */
 #define FINE_MS 1000
 
@@ -158,8 +156,9 @@ static bool async_wait_is_over(const struct relock_async_conn *conn)
     return relock_clock_now_ms() >= due_in_state_ms(conn);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------
- */
+/* ---- waiting for the socket ---------------------------------------------------------------- */
+
+/* The I/O thread alone calls these. */
 
 /* Waits for these events of that descriptor, and for no others; -1: for none. */
 static void async_wait_for(struct relock_async_conn *conn, int fd, int events)
@@ -221,8 +220,6 @@ bool relock_async_wait_is_due(const struct relock_async_conn *conn)
     return !ev_is_active(&conn->io) &&
            relock_reading_is_due(conn->reading, conn->left_until_ms != RELOCK_NEVER);
 }
-
-/* ---- async conn ---------------------------------------------------------------------------- */
 
 /* The pause between two attempts to get the connection of another user. */
 #define BORROW_MS 20

@@ -19,17 +19,6 @@
 
 #include <ev.h>
 
-/*
- * Health - whether a connection that reconnects has proved to work, and the pause before its next
- * attempt
- *
- * The log gets one line when the connection breaks and one when it is back, however many attempts
- * lie between. Some servers accept a connection and end it at the first command; after the second
- * time only an answered command counts as back.
- *
- * Threads: the I/O thread.
- */
-
 enum relock_health_state {
     RELOCK_HEALTH_FINE,     /* no failure since it last proved to work */
     RELOCK_HEALTH_BROKEN,   /* no connection */
@@ -37,6 +26,12 @@ enum relock_health_state {
     RELOCK_HEALTH_REJECTED, /* it broke again before it had proved */
 };
 
+/*
+ * Whether a connection that reconnects has proved to work, and the pause before its next attempt.
+ * The log gets one line when the connection breaks and one when it is back, however many attempts
+ * lie between. Some servers accept a connection and end it at the first command; after the second
+ * time only an answered command counts as back.
+ */
 struct relock_health {
     const struct relock_server *server;
     const char *meanwhile; /* constant: the consequence of a failure, for the log; or NULL */
@@ -55,13 +50,6 @@ void relock_health_return(struct relock_health *health, bool again);
 
 /* It works: it has answered a command as a master, or was up for a while. */
 void relock_health_prove(struct relock_health *health);
-
-/*
- * Async wait - the state of a connection of the I/O thread, and its waits for the socket and for
- * the next deadline
- *
- * Threads: those of the connection. Only the I/O thread calls for, leave and arm.
- */
 
 struct relock_async_conn_ops;
 struct relock_reading;

@@ -160,7 +160,7 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
         relock_channel_begin(to, is_first);
 }
 
-/* ---- pubsub reply -------------------------------------------------------------------------- */
+/* ---- replies and messages ------------------------------------------------------------------ */
 
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5

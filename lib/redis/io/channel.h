@@ -1,7 +1,8 @@
 /*
- * Channel - one channel of a pubsub: its subscribers, its SUBSCRIBE, and its move to another node
+ * Channel - one channel of a pubsub: its subscribers, its SUBSCRIBE, its move to another node, and
+ * what comes over the connection
  *
- * Threads: the I/O thread.
+ * Threads: the I/O thread; with the mutex of a shared connection locked.
  */
 #ifndef RELOCK_CHANNEL_H
 #define RELOCK_CHANNEL_H
@@ -13,8 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Receiver - what a channel tells its subscribers */
-
+/* What a channel tells its subscribers. */
 enum relock_channel_event {
     RELOCK_CHANNEL_SUBSCRIBED, /* from now on all messages arrive */
     RELOCK_CHANNEL_MESSAGE,
@@ -26,6 +26,7 @@ enum relock_channel_event {
 typedef void relock_channel_fn(void *arg, enum relock_channel_event event, const char *text,
                                size_t len);
 
+struct redisReply;
 struct relock_node;
 struct relock_pubsub;
 struct relock_topology;
@@ -109,15 +110,6 @@ void relock_channel_tell(const struct relock_channel *channel, enum relock_chann
 
 /* The subscribers go to the channel of that name at another node. */
 void relock_channel_move(struct relock_channel *from, struct relock_node *node);
-
-/*
- * Pubsub reply - what comes over a pub/sub connection: messages, and replies to its commands
- *
- * Threads: as each function says; with the mutex of a shared connection locked.
- */
-
-struct redisReply;
-struct relock_pubsub;
 
 /* Anything that comes while the connection of the pubsub `arg` is up. The I/O thread. */
 void relock_pubsub_take_reply(void *arg, const struct redisReply *reply);

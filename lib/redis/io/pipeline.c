@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sent command -------------------------------------------------------------------------- */
+/* ---- a command in flight ------------------------------------------------------------------- */
 
 static void write_caching(struct relock_buffer *out)
 {
@@ -149,7 +149,7 @@ static bool sent_command_take(struct relock_sent_command *command,
     return false;
 }
 
-/* ---- pipeline ------------------------------------------------------------------------------ */
+/* ---- the pipeline -------------------------------------------------------------------------- */
 
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5

@@ -21,18 +21,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Sent command - a command in flight on a pipeline, kept so that it can be sent again
- *
- * Redis answers a command with one reply, and with one more for each of KILL, ASKING, LOAD and
- * CACHING that was sent before it. The command knows which of them comes next. ASKING and CACHING
- * must stand right before the command, so a command behind ASKING is not tracked. After the reply
- * to CALL the pipeline ends the command, or sends it again over this or another connection: `args`
- * has its arguments as bytes.
- *
- * Threads: the I/O thread.
- */
-
 enum relock_next_reply {
     RELOCK_NEXT_CALL,    /* the last one; the only one of a PING */
     RELOCK_NEXT_KILL,    /* CLIENT KILL, of the fence */
@@ -41,6 +29,13 @@ enum relock_next_reply {
     RELOCK_NEXT_CACHING, /* CLIENT CACHING, if the command is tracked */
 };
 
+/*
+ * A command in flight on a pipeline, kept so that it can be sent again. Redis answers a command
+ * with one reply, and with one more for each of KILL, ASKING, LOAD and CACHING that was sent before
+ * it. The command knows which of them comes next. ASKING and CACHING must stand right before the
+ * command, so a command behind ASKING is not tracked. After the reply to CALL the pipeline ends the
+ * command, or sends it again over this or another connection: `args` has its arguments as bytes.
+ */
 struct relock_sent_command {
     enum relock_next_reply next_reply;
     unsigned n_replies; /* all that were due when it was last sent */

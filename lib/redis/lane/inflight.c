@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- orphan -------------------------------------------------------------------------------- */
+/* ---- orphans ------------------------------------------------------------------------------- */
 
 /*
  * The second of the two threads frees the orphan, so no state follows ADOPTED or ENDED.
@@ -84,7 +84,7 @@ static void orphan_end(struct relock_orphan *orphan, bool answered)
     destroy(orphan);
 }
 
-/* ---- inflight ------------------------------------------------------------------------------ */
+/* ---- deadlines ----------------------------------------------------------------------------- */
 
 uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight)
 {

@@ -1,5 +1,5 @@
 /*
- * In flight - the connection of a lane, and the exchanges that were sent over it
+ * In flight - the connection of a lane, the exchanges that were sent over it, and orphans
  *
  * Redis replies in the order of the commands, so these exchanges form a list in that order. At its
  * deadline an exchange leaves the list and an orphan takes its place. The caller returns, and the
@@ -15,17 +15,15 @@
 #include "redis/server/command.h"
 #include "redis/server/server.h"
 
-/*
- * Exchange - commands that go out in one piece over a lane, and their replies
- *
- * Threads: its caller's, which has it on its stack; between the start and the end of
- * relock_lane_ask the driver of the lane uses it too, as said at the fields.
- */
-
 struct redisReply;
 struct relock_conn_id;
 struct relock_orphan;
 
+/*
+ * Commands that go out in one piece over a lane, and their replies. On the stack of its caller;
+ * between the start and the end of relock_lane_ask the driver of the lane uses it too, as said at
+ * the fields.
+ */
 struct relock_exchange {
     /* the commands: set by the caller; all else is zero when it starts */
     struct relock_text commands;
@@ -61,21 +59,19 @@ struct relock_exchange {
     bool drives; /* its thread is the driver, or about to be */
 };
 
-/*
- * Orphan - a command in flight whose caller returned at its deadline
- *
- * Redis replies in the order of the commands. So an orphan takes the place of its exchange on the
- * connection, and its reply is dropped. It ends when that reply has come, or with the connection.
- * The caller either drops it, or adopts it and learns which of the two happened.
- *
- * Threads: adopt and drop by that caller, once; end by the driver of the lane. The second of the
- * two frees it.
- */
-
 /* Called under no mutex, on the thread that drives the lane. `answered`: the command has run; if
  * not, it may still run for as long as the server keeps its end of the connection. */
 typedef void relock_orphan_fn(void *arg, const struct relock_conn_id *conn_id, bool answered);
 
+/*
+ * A command in flight whose caller returned at its deadline. Redis replies in the order of the
+ * commands. So an orphan takes the place of its exchange on the connection, and its reply is
+ * dropped. It ends when that reply has come, or with the connection. The caller either drops it, or
+ * adopts it and learns which of the two happened.
+ *
+ * Threads: adopt and drop by that caller, once; end by the driver of the lane. The second of the
+ * two frees it.
+ */
 struct relock_orphan {
     struct relock_exchange exchange; /* in flight on the lane; `conn_id` is a reference */
     atomic_int state;
@@ -91,8 +87,6 @@ bool relock_orphan_adopt(struct relock_orphan *orphan, relock_orphan_fn *fn, voi
 
 /* Its end is of no interest. Takes NULL. */
 void relock_orphan_drop(struct relock_orphan *orphan);
-
-struct relock_exchange;
 
 /* Every exchange gets at least this time for an answer, even if its deadline is nearer: a short
  * wait is still a real attempt. */

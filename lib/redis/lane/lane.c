@@ -346,7 +346,7 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
     return exchange->result;
 }
 
-/* ---- round trip ---------------------------------------------------------------------------- */
+/* ---- round trips --------------------------------------------------------------------------- */
 
 void relock_round_trip_begin(struct relock_round_trip *round_trip)
 {

@@ -79,23 +79,18 @@ uint64_t relock_lane_connects(const struct relock_lane *lane);
 
 const struct relock_server *relock_lane_server(const struct relock_lane *lane);
 
+/* Enough for the commands of a lock whose name has a usual length; longer ones are allocated. */
+#define RELOCK_ROUND_TRIP_ROOM 1024
+
 /*
- * Round trip - writes commands on the stack and sends them over a lane as one exchange
+ * Commands that are written on the stack and sent over a lane as one exchange:
  *
  *     relock_round_trip_begin(&round_trip);
  *     relock_command_begin(&round_trip.commands, 1);
  *     relock_command_word(&round_trip.commands, "PING");
  *     round_trip.exchange.n_replies = 1;
  *     r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
- *
- * Threads: its caller's.
  */
-
-struct relock_lane;
-
-/* Enough for the commands of a lock whose name has a usual length; longer ones are allocated. */
-#define RELOCK_ROUND_TRIP_ROOM 1024
-
 struct relock_round_trip {
     struct relock_exchange exchange;
     struct relock_buffer commands;
@@ -109,8 +104,9 @@ void relock_round_trip_begin(struct relock_round_trip *round_trip);
 int relock_round_trip_ask(struct relock_round_trip *round_trip, struct relock_lane *lane,
                           uint64_t deadline_ms);
 
-/* The same for commands that do no harm if they run after a failure: it leaves no connection id and
- * no orphan. */
+/* Sends commands that do no harm if they run after a failure: it leaves no connection id and no
+ * orphan.
+ */
 int relock_round_trip_ask_harmless(struct relock_round_trip *round_trip, struct relock_lane *lane,
                                    uint64_t deadline_ms);
 

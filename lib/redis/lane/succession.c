@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- master -------------------------------------------------------------------------------- */
+/* ---- a sentinel's answer ------------------------------------------------------------------- */
 
 void relock_master_ask(const char *name, struct relock_buffer *out)
 {
@@ -82,7 +82,7 @@ void relock_master_take_epoch(struct relock_master *master, const struct redisRe
     }
 }
 
-/* ---- succession ---------------------------------------------------------------------------- */
+/* ---- the order of masters ------------------------------------------------------------------ */
 
 void relock_succession_init(struct relock_succession *succession)
 {

@@ -16,20 +16,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Master - reads what one sentinel reports about the master
- *
- * Each failover begins a new configuration, whose number is higher. So of two sentinels that name
- * different masters, the one with the lower number lags.
- *
- * Threads: its user.
- */
-
 struct redisReply;
+struct relock_peer;
 
 /* Longer names of hosts are an error. */
 #define RELOCK_MASTER_HOST_MAX 256
 
+/* What one sentinel reports about the master. Each failover begins a new configuration, whose
+ * number is higher. So of two sentinels that name different masters, the one with the lower number
+ * lags. */
 struct relock_master {
     char host[RELOCK_MASTER_HOST_MAX]; /* an address in digits, or a name */
     uint16_t port;
@@ -52,8 +47,6 @@ int relock_master_take(struct relock_master *master, const struct redisReply *re
 
 /* Takes the second reply. An error leaves the number unknown. */
 void relock_master_take_epoch(struct relock_master *master, const struct redisReply *reply);
-
-struct relock_peer;
 
 struct relock_succession {
     struct relock_mutex mutex;

@@ -35,7 +35,7 @@ void relock_credentials_free(struct relock_credentials *credentials)
     }
 }
 
-/* ---- server -------------------------------------------------------------------------------- */
+/* ---- the server ---------------------------------------------------------------------------- */
 
 static int replace(char **text, const char *by)
 {

@@ -14,15 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Credentials - the user and the password with which connections log in
- *
- * They may change while a connection that logs in reads them, without a mutex. So old ones stay in
- * memory as long as the struct relock_server: server.h.
- *
- * Threads: any; constant.
- */
-
+/* With which connections log in; constant. They may change while a connection that logs in reads
+ * them, without a mutex. So old ones stay in memory as long as the struct relock_server. */
 struct relock_credentials {
     char *user;     /* NULL: the default user */
     char *password; /* NULL: connections do not log in */
