@@ -219,7 +219,7 @@ is_guarded()
 # One case of a program: green, red, or what else came of it.
 outcome()
 {
-    local log status=0
+    local log at status=0
     local -x MALLOC_PERTURB_=165 # freed memory is overwritten, as under Meson
     local -x LD_LIBRARY_PATH="$1/lib"
 
@@ -230,7 +230,8 @@ outcome()
     if [[ $status -eq 0 ]] && grep -q "  OK \] $4\$" "$log"; then
         echo green
     elif grep -qE "(FAILED  |ERROR   )\] $4\$" "$log"; then
-        echo "red at $(grep -om1 'tests/[a-z]*/[a-z_]*\.c:[0-9]*' "$log" || echo '?')"
+        at=$(grep -om1 'tests/[a-z]*/[a-z_]*\.c:[0-9]*' "$log" | head -n 1)
+        echo "red at ${at:-?}"
     elif [[ $status -ge 124 ]] && grep '^\[ RUN ' "$log" | tail -n 1 | grep -q " $4\$"; then
         echo "red (ends with $status)"
     else

@@ -3,12 +3,12 @@
 
 usage: layers_test.py TOP
 
-Each folder of lib/ includes itself and the folders before it; lib/*.c stand above all of them. No two
-modules include each other, directly or in a ring. hiredis, libev and OpenSSL are known in lib/redis
-alone, uthash and utlist to one header alone, and lib/lock does not mention what is built on it. A
-header declares the functions of the .c of its name and no others; all others are static or public.
-NAME_none.c may define some of NAME.h in its place. The public header needs no other header. One
-module opens all descriptors, so that none is 0, 1 or 2.
+Each folder of lib/ includes itself and the folders before it, and calls nothing above; lib/*.c stand
+above all of them. hiredis, libev and OpenSSL are known in lib/redis alone, uthash and utlist to one
+header alone, and lib/lock does not mention what is built on it. A header declares the functions of
+the .c of its name and no others; all others are static or public. NAME_none.c may define some of
+NAME.h in its place. The public header needs no other header. One module opens all descriptors, so
+that none is 0, 1 or 2.
 """
 import pathlib
 import re
