@@ -351,10 +351,11 @@ int relock_client_new(const struct relock_options *options, struct relock_client
     relock_options_log(options, &log);
     relock_thread_enter(&thread);
     r = relock_logger_new(&(struct relock_sink){log.sink, log.on_record, log.arg}, &log.logger);
-    if (r == RELOCK_OK)
-        r = client ? relock_options_read(&read, options, &log)
-                   : relock_options_refuse(&log, "`client` is NULL");
-    if (r == RELOCK_OK)
+    if (r == RELOCK_OK && client)
+        r = relock_options_read(&read, options, &log);
+    else if (r == RELOCK_OK)
+        r = relock_options_refuse(&log, "`client` is NULL");
+    if (r == RELOCK_OK && client)
         r = make(&read, &log, client);
     if (r < 0)
         (void)relock_logger_free(log.logger);

@@ -579,7 +579,7 @@ static int judge(const struct relock_survey *survey, unsigned count,
         return answers_judge(questions, inspection, why);
     *inspection = (struct relock_inspection){0};
     for (size_t i = 0; i < group->n; i++) {
-        struct relock_inspection member;
+        struct relock_inspection member = {0};
         int r = answers_judge(questions, &member, why);
 
         if (r < 0)

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEASE_MS 1500   /* outlives a second in which a machine stands still */
-#define MANY_RENEWALS 8 /* take more than twice the lease */
+#define LEASE_MS 1500       /* outlives a second in which a machine stands still */
+#define LONG_LEASE_MS 60000 /* ends only because somebody deletes the lock */
+#define MANY_RENEWALS 8     /* take more than twice the lease */
 
 /* ---- something that blocks ----------------------------------------------------------------- */
 
@@ -289,7 +290,7 @@ static bool is_lost(void *lock)
 static void a_loss_during_a_blocked_callback_is_known_now_and_reported_afterwards(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f, LEASE_MS);
+    struct relock_client *client = watchful_client(f, LONG_LEASE_MS);
     struct relock_lock *next = fixture_lock(f, client, "next");
     struct relock_lock *gone;
 
@@ -310,7 +311,7 @@ static void a_loss_during_a_blocked_callback_is_known_now_and_reported_afterward
 static void a_loss_released_during_a_blocked_callback_is_not_reported(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f, LEASE_MS);
+    struct relock_client *client = watchful_client(f, LONG_LEASE_MS);
     struct relock_lock *next = fixture_lock(f, client, "next");
     struct relock_lock *gone;
 

@@ -197,7 +197,7 @@ static struct relock_client *renewing_client(struct fixture *f, uint64_t lease_m
 
 static bool is_counting(void *arg)
 {
-    return probe_n_clients(arg, "flags=bU ") > 0; /* blocked, by WAIT */
+    return probe_n_clients(arg, "flags=b") > 0; /* blocked, by WAIT */
 }
 
 static bool has_failed_renewals(void *arg)

@@ -55,7 +55,7 @@ int relock_events_new(struct relock_client *client, struct relock_events **event
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
     r = make(client, &new);
-    if (r == RELOCK_OK) {
+    if (new) {
         client->guarded.refs++;
         DL_APPEND(client->guarded.events, new);
     }

@@ -60,8 +60,8 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
 }
 
 /* The log ends with the client, which handles may outlive. */
-static int refuse(struct relock_client *client, const struct relock_resource *named,
-                  const char *what)
+static void log_invalid(struct relock_client *client, const struct relock_resource *named,
+                        const char *what)
 {
     struct relock_cause cause = {what, RELOCK_E_INVALID};
     struct relock_subject subject = {named ? named->given : NULL, 0, RELOCK_E_INVALID};
@@ -69,23 +69,24 @@ static int refuse(struct relock_client *client, const struct relock_resource *na
     char name[RELOCK_LOG_NAME_MAX];
 
     if (!relock_client_enter(client, false, &guard))
-        return RELOCK_E_INVALID;
+        return;
     relock_mutex_unlock(&client->mutex);
     relock_log_about(&client->log, cause, &subject, "%s: invalid argument: %s",
                      named ? relock_log_name(named->name, name) : client->server.label, what);
     relock_mutex_lock(&client->mutex);
     relock_client_leave(client, &guard);
-    return RELOCK_E_INVALID;
 }
 
-int relock_client_refuse(struct relock_client *client, const char *what)
+void relock_client_log_refusal(struct relock_client *client, const char *what)
 {
-    return client ? refuse(client, NULL, what) : RELOCK_E_INVALID;
+    if (client)
+        log_invalid(client, NULL, what);
 }
 
-int relock_lock_refuse(const struct relock_lock *lock, const char *what)
+void relock_lock_log_refusal(const struct relock_lock *lock, const char *what)
 {
-    return lock ? refuse(lock->client, lock->named, what) : RELOCK_E_INVALID;
+    if (lock)
+        log_invalid(lock->client, lock->named, what);
 }
 
 static void log_refusal(const struct relock_client *client, const char *name, const char *why)

@@ -29,12 +29,25 @@ struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_
 void relock_lock_drop(struct relock_lock *lock);
 
 /*
- * Logs that a public call refuses an argument, and returns RELOCK_E_INVALID. `what` is a constant
+ * Logs that a public call refuses an argument. `what` is a constant
  * string: the call, the argument, and what it must be. `client` and `lock` may be NULL: then there
  * is no log. Under no mutex; also in a forked child, and after the client was freed.
  */
-int relock_client_refuse(struct relock_client *client, const char *what);
-int relock_lock_refuse(const struct relock_lock *lock, const char *what);
+void relock_client_log_refusal(struct relock_client *client, const char *what);
+void relock_lock_log_refusal(const struct relock_lock *lock, const char *what);
+
+/* Log the refusal. Return RELOCK_E_INVALID. */
+static inline int relock_client_refuse(struct relock_client *by, const char *what)
+{
+    relock_client_log_refusal(by, what);
+    return RELOCK_E_INVALID;
+}
+
+static inline int relock_lock_refuse(const struct relock_lock *of, const char *what)
+{
+    relock_lock_log_refusal(of, what);
+    return RELOCK_E_INVALID;
+}
 
 /* Logs that a public call failed; `what` names the event. Under no mutex. */
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,

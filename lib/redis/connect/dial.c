@@ -498,7 +498,7 @@ static int begin_to_secure(struct relock_dial *dial, uint64_t now_ms, struct rel
 
 static int check_connected(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
-    int fd;
+    int fd = -1;
     int r = race_on(dial, now_ms, &fd);
 
     if (r != RELOCK_OK)

@@ -356,17 +356,16 @@ static bool take_answer_of(struct relock_pubsub *pubsub, const struct relock_pub
 {
     const struct redisReply *kind = relock_reply_at(reply, 0);
     const struct redisReply *name = relock_reply_at(reply, 1);
+    bool is_about_channel = kind && relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3));
     const char *error = relock_reply_error(reply);
 
     if (error)
         on_error(pubsub, error);
     else if (relock_reply_is(kind ? kind : reply, kind ? "pong" : "PONG"))
         relock_async_conn_answered(&pubsub->conn, true);
-    else if (!kind || !relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)))
-        return false;
-    else if (relock_reply_is(kind, words->subscribed))
+    else if (is_about_channel && relock_reply_is(kind, words->subscribed))
         on_subscribed(pubsub, name);
-    else if (relock_reply_is(kind, words->unsubscribed))
+    else if (is_about_channel && relock_reply_is(kind, words->unsubscribed))
         on_unsubscribed(pubsub, words, name);
     else
         return false;

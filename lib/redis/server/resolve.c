@@ -414,7 +414,7 @@ void relock_resolver_free(struct relock_resolver *resolver)
     if (resolver->source)
         resolver->source->stop(resolver->arg);
     is_left = has_names && let_go(resolver);
-    if (resolver->source) /* unlike the system's resolver, it has been stopped */
+    if (resolver->source && has_names) /* unlike the system's resolver, it has been stopped */
         end_workers(resolver->workers, true);
     if (!is_left)
         destroy(resolver);
