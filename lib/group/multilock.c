@@ -345,13 +345,12 @@ static int take_members_in_time(struct taking *taking)
 
 /* A member's client looks at its own holds. So the search for one of another client, which takes
  * time if there are many, is for members elsewhere. */
-static bool is_vouched(const struct taking *taking) RELOCK_REQUIRES(taking->acquire->client->mutex)
+static bool is_vouched(const struct relock_acquire *acquire, const struct relock_group *group,
+                       uint64_t owner) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct relock_client *client = taking->acquire->client;
-
-    for (size_t i = 0; i < taking->group->n; i++)
-        if (taking->group->members[i]->client != client)
-            return relock_drain_has_hold(client, taking->call.owner);
+    for (size_t i = 0; i < group->n; i++)
+        if (group->members[i]->client != acquire->client)
+            return relock_drain_has_hold(acquire->client, owner);
     return false;
 }
 
@@ -364,7 +363,7 @@ static void collect(struct relock_acquire *acquire, struct relock_hold *hold,
 
     if (r == RELOCK_OK) {
         taking.call.owner = owner_of(&taking);
-        taking.is_vouched = is_vouched(&taking);
+        taking.is_vouched = is_vouched(acquire, taking.group, taking.call.owner);
         DL_APPEND(relock_local_of(acquire->client)->calls, &taking.call);
         relock_mutex_unlock(&acquire->client->mutex);
         r = take_members_in_time(&taking);

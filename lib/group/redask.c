@@ -280,9 +280,9 @@ static struct relock_tally *new_tally(struct relock_acquire *acquire, struct rel
     return hold->data;
 }
 
-/* A fixed lease is renewed too while a collecting call waits for other locks. */
-static struct relock_vote_terms terms_of(struct relock_acquire *acquire)
-    RELOCK_REQUIRES(acquire->client->mutex)
+/* A fixed lease is renewed too while a collecting call waits for other locks. Unchecked: clang
+ * cannot know that the client of the call is the coordinator, whose mutex is held. */
+RELOCK_UNCHECKED static struct relock_vote_terms terms_of(struct relock_acquire *acquire)
 {
     bool is_bypassed = relock_group_of(acquire->resource)->order.is_bypassed;
     uint64_t max_ms = acquire->client->options.max_hold_ms;

@@ -151,7 +151,7 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
     relock_commands_write_nest(acquire, hold, &request);
     if (waits)
         need_replicas(client, &request);
-    if (run(client, hold, &request, limit_ms, answer))
+    if (run(acquire->client, hold, &request, limit_ms, answer))
         relock_commands_read_nest(acquire, request.call.reply, answer);
     if (waits && lacks_replicas(client, &request, answer))
         fail(answer, RELOCK_E_REPLICAS, *request.call.why ? request.call.why : AS_BEFORE);

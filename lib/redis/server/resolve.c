@@ -163,17 +163,16 @@ static void enqueue(struct relock_resolver *resolver) RELOCK_REQUIRES(resolver->
     resolver->guarded.is_queued = true;
 }
 
-static void dequeue(struct relock_resolver *resolver) RELOCK_REQUIRES(resolver->workers->mutex)
+static void dequeue(struct workers *workers, struct relock_resolver *resolver)
+    RELOCK_REQUIRES(workers->mutex)
 {
-    struct workers *workers = resolver->workers;
-
     DL_DELETE2(workers->guarded.queue, resolver, guarded.prev, guarded.next);
     workers->guarded.n_queued--;
     resolver->guarded.is_queued = false;
 }
 
+/* With the mutex of the workers locked. */
 static void deliver(struct relock_resolver *resolver, const struct relock_found *answer)
-    RELOCK_REQUIRES(resolver->workers->mutex)
 {
     struct relock_lookup *at, *next;
 
@@ -192,7 +191,7 @@ static void serve_first(struct workers *workers) RELOCK_REQUIRES(workers->mutex)
     struct relock_found answer;
     bool is_abandoned;
 
-    dequeue(resolver);
+    dequeue(workers, resolver);
     resolver->guarded.is_running = true;
     relock_mutex_unlock(&workers->mutex);
     look_up(resolver, &answer);
@@ -396,7 +395,7 @@ static bool let_go(struct relock_resolver *resolver)
 
     relock_mutex_lock(&resolver->workers->mutex);
     if (resolver->guarded.is_queued)
-        dequeue(resolver);
+        dequeue(resolver->workers, resolver);
     is_running = resolver->guarded.is_running;
     resolver->guarded.is_abandoned = !resolver->source;
     relock_mutex_unlock(&resolver->workers->mutex);
