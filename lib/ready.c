@@ -40,31 +40,33 @@ static int ping(struct relock_client *client)
 }
 
 /* Acquires and releases the lock. If it is not free, locks work, too. */
-static int try_lock(struct relock_client *client, const char *name)
+static int try_lock(struct relock_lock *lock)
 {
     struct relock_how how = {.owner = relock_owner_new()};
-    struct relock_lock *lock;
-    int r = relock_lock_new(client, name, &lock);
+    int r = relock_acquire(lock, &how, NULL);
 
-    if (r != RELOCK_OK)
-        return r;
-    r = relock_acquire(lock, &how, NULL);
     if (r == RELOCK_OK)
         r = relock_release(lock, how.owner);
-    relock_lock_free(lock);
     return r == RELOCK_BUSY ? RELOCK_OK : r;
 }
 
 int relock_client_ready(struct relock_client *client, const char *name)
 {
+    struct relock_lock *lock = NULL;
     struct relock_stats stats;
-    int r = client ? ping(client) : RELOCK_E_INVALID;
+    int r = client ? RELOCK_OK : RELOCK_E_INVALID;
 
+    if (r == RELOCK_OK && name)
+        r = relock_lock_new(client, name,
+                            &lock); /* a name that no lock can have is refused first */
+    if (r == RELOCK_OK)
+        r = ping(client);
     if (r == RELOCK_OK)
         r = relock_client_stats(client, &stats, sizeof(stats));
     if (r == RELOCK_OK && stats.connected == 0)
         r = RELOCK_E_CONN;
-    if (r == RELOCK_OK && name)
-        r = try_lock(client, name);
+    if (r == RELOCK_OK && lock)
+        r = try_lock(lock);
+    relock_lock_free(lock);
     return r;
 }
