@@ -75,15 +75,17 @@ main()
 
 build_and_check()
 {
-    local step
+    local step first=yes # no test waits for the processors before the first build has ended
 
     for step in $variants $long_variants; do
         if [[ $1 == *" $step "* ]]; then
-            if (let_tests_go_first && build "$step") >"$out/logs/$step-build.log" 2>&1; then
+            if ({ [[ $first == yes ]] || let_tests_go_first; } && build "$step") \
+                >"$out/logs/$step-build.log" 2>&1; then
                 touch "$out/$step.built"
             else
                 touch "$out/$step.failed"
             fi
+            first=no
         fi
     done
     for step in $checks $long_checks; do
