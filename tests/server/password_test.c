@@ -26,6 +26,12 @@ static void no_password_was_logged(struct log *log)
 
 /* ---- relock_client_set_password ------------------------------------------------------------ */
 
+/* The connections are replaced one by one, and for a moment there may be none. */
+static bool are_cut(void *arg)
+{
+    return probe_int(arg, "CLIENT KILL USER locker") > 0;
+}
+
 static void a_changed_password_is_used_by_all_connections(void **state)
 {
     struct fixture *f = *state;
@@ -44,7 +50,7 @@ static void a_changed_password_is_used_by_all_connections(void **state)
     assert_result(relock_client_set_password(client, "locker", "secret2"), RELOCK_OK);
 
     /* Now each of them has to log in. */
-    assert_true(probe_int(f->probe, "CLIENT KILL USER locker") > 0);
+    assert_true(wait_until(are_cut, f->probe, SOON_MS));
     renewed = stats_of(client).renewed;
     assert_true(wait_for_renewals(client, renewed, 2));
     assert_true(actor_is_busy(waiting));
