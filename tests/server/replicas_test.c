@@ -491,12 +491,14 @@ static void a_kept_lock_is_released_when_replicas_stop_to_acknowledge(void **sta
 {
     struct fixture *f = *state;
     struct server *replica = start_replica_in_sync(f);
-    struct relock_client *client = keeping_client(
-        f, &(struct relock_options){.min_replicas = 1, .watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client =
+        keeping_client(f, &(struct relock_options){.min_replicas = 1,
+                                                   .replica_timeout_ms = slow_ms(ACK_MS),
+                                                   .watchdog_timeout_ms = slow_ms(ACK_MS)});
 
     keeping_fill(client, fixture_lock(f, client, "orders"));
     server_pause(replica);
-    assert_true(wait_until(keeps_nothing, client, LEASE_MS + SOON_MS));
+    assert_true(wait_until(keeps_nothing, client, slow_ms(ACK_MS) + SOON_MS));
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_int_equal(losses_count(f->losses), 0);
     server_stop(replica);
