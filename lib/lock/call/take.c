@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "lock/call/ask.h"
 #include "lock/deadlock/deadlock.h"
-#include "lock/hold/acquire.h"
 #include "lock/hold/cache.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/levels.h"

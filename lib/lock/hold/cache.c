@@ -7,7 +7,6 @@
 #include "lock/hold/holds.h"
 #include "lock/hold/settle.h"
 #include "lock/state/events.h"
-#include "lock/state/resource.h"
 #include "lock/wake/listener.h"
 
 #include <string.h>

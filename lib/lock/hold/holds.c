@@ -37,7 +37,6 @@
 #include "lock/state/events.h"
 #include "lock/state/keys.h"
 #include "lock/state/observer.h"
-#include "lock/state/resource.h"
 #include "lock/state/task.h"
 #include "lock/wake/drain.h"
 #include "lock/wake/subscription.h"

@@ -18,7 +18,6 @@
 #include "lock/state/hold.h"
 
 struct relock_call;
-struct relock_conn_id;
 
 /*
  * A command under the number of the hold has left an orphan. The hold is not settled before the

@@ -28,8 +28,6 @@
 
 #include "lock/state/client.h"
 
-struct relock_resource;
-
 /* The timer of a hold has run out: renews, checks, loses or settles it. Mutex locked. */
 void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms);
 

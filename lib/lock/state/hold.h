@@ -20,7 +20,6 @@
 #include <pthread.h>
 
 struct relock_conn_id;
-struct relock_events;
 struct relock_node;
 struct relock_observer;
 struct relock_resource;

@@ -19,7 +19,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lock/state/resource.h"
 #include "lock/wake/listener.h"
 #include "lock/wake/outbox.h"
 #include "lock/wake/request.h"

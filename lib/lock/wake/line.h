@@ -23,8 +23,6 @@
 #include "lock/state/resource.h"
 #include "lock/state/verdict.h"
 
-struct relock_listener;
-
 /* A waiter of this process was refused; `sent` is the view from before the attempt. */
 void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
                          const struct relock_line_view *sent, const struct relock_busy *busy)

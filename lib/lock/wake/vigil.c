@@ -16,7 +16,6 @@
 #include "lock/wake/vigil.h"
 
 #include "base/clock.h"
-#include "lock/state/resource.h"
 #include "lock/wake/pace.h"
 #include "lock/wake/request.h"
 #include "redis/io/node_io.h"

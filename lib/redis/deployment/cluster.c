@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/status.h"
-#include "redis/deployment/slot_survey.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"
 

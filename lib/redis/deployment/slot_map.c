@@ -2,7 +2,6 @@
 
 #include "redis/server/reply.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

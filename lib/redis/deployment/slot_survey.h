@@ -15,8 +15,6 @@
 #include "redis/lane/sync_conn.h"
 #include "redis/server/peer.h"
 
-struct redisReply;
-
 /* Asks one node of the cluster for its map, and blocks meanwhile. */
 struct relock_slot_query {
     atomic_bool is_running;

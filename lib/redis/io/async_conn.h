@@ -105,7 +105,6 @@ bool relock_async_wait_is_for_messages(const struct relock_async_conn *conn);
 /* Whether the I/O thread has to attend to a shared connection: relock_async_conn_attend. */
 bool relock_async_wait_is_due(const struct relock_async_conn *conn);
 
-struct redisReply;
 struct relock_loan;
 struct relock_peer;
 

@@ -26,8 +26,6 @@ enum relock_channel_event {
 typedef void relock_channel_fn(void *arg, enum relock_channel_event event, const char *text,
                                size_t len);
 
-struct redisReply;
-struct relock_node;
 struct relock_pubsub;
 struct relock_topology;
 

@@ -3,7 +3,6 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "redis/deployment/topology.h"
-#include "redis/io/channel.h"
 #include "redis/io/reading.h"
 #include "redis/server/loop.h"
 

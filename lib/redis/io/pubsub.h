@@ -17,13 +17,7 @@
 
 #include <stdint.h>
 
-struct relock_conn_id;
 struct relock_loop;
-struct relock_node;
-struct relock_peer;
-struct relock_pubsub;
-struct relock_subscriber;
-struct relock_topology;
 
 /* After `ping_ms` of silence a PING is sent. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *server,

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
-#include "redis/deployment/topology.h"
 #include "redis/io/pipeline.h"
 #include "redis/io/pubsub.h"
 #include "redis/server/reply.h"

@@ -16,9 +16,6 @@
 
 #include "redis/deployment/topology.h"
 
-struct relock_topology;
-struct relock_tracking;
-
 /* The node is to track. Also under a mutex: it begins with the next step. */
 static inline void relock_tracking_want(struct relock_node *node)
 {

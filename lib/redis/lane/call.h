@@ -31,7 +31,6 @@
 #define RELOCK_CALL_ARGS 6
 
 struct relock_conn_id;
-struct relock_node;
 struct relock_orphan;
 struct redisReply;
 

@@ -15,8 +15,6 @@
 #include "redis/server/command.h"
 #include "redis/server/server.h"
 
-struct redisReply;
-struct relock_conn_id;
 struct relock_orphan;
 
 /*

@@ -22,7 +22,6 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "redis/connect/conn_id.h"
-#include "redis/lane/inflight.h"
 #include "redis/lane/lanes.h"
 
 #include <relock.h>

@@ -24,9 +24,6 @@
 #include "redis/lane/inflight.h"
 #include "redis/server/command.h"
 
-struct relock_exchange;
-struct relock_loan;
-struct relock_peer;
 struct relock_spare;
 
 struct relock_lane {

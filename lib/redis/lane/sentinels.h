@@ -15,7 +15,6 @@
 #include "redis/server/server.h"
 
 struct relock_peer;
-struct relock_sentinels;
 struct relock_succession;
 
 /*

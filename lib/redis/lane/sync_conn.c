@@ -13,8 +13,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "redis/connect/conn_id.h"
-#include "redis/connect/dial.h"
-#include "redis/connect/login.h"
 #include "redis/lane/lanes.h"
 #include "redis/server/peer.h"
 #include "redis/server/reply.h"
@@ -23,7 +21,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
