@@ -36,7 +36,7 @@ static uint64_t turn(void *arg)
 {
     (void)arg;
     if (atomic_exchange(&turns.logs_in_again, false))
-        relock_pubsub_log_in_again(pubsub);
+        relock_async_conn_renew(&pubsub->conn, NULL, "the password was changed");
     if (atomic_exchange(&turns.subscribes, false))
         assert_non_null(relock_pubsub_subscribe(pubsub, "b", 1, on_channel, &heard));
     relock_pubsub_attend(pubsub, atomic_load(&turns.is_needed));

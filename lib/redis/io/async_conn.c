@@ -329,14 +329,22 @@ static void connect_now(struct relock_async_conn *conn)
     step_dial(conn);
 }
 
-void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_peer *peer)
+static bool leads_to(const struct relock_async_conn *conn, const struct relock_peer *peer)
 {
+    return conn->wire.fd >= 0 && (!peer || relock_peer_is_of(peer, conn->wire.fd));
+}
+
+void relock_async_conn_renew(struct relock_async_conn *conn, const struct relock_peer *peer,
+                             const char *what)
+{
+    relock_reading_lock(conn->reading);
     if (conn->state == RELOCK_ASYNC_CONN_BACKING_OFF)
         connect_now(conn);
     else if (conn->state == RELOCK_ASYNC_CONN_DIALING)
-        step_dial(conn); /* finds that its addresses are outdated */
-    else if (relock_peer_is_of(peer, conn->wire.fd))
-        relock_async_conn_fail(conn, "a sentinel says that another server is the master now");
+        step_dial(conn); /* finds out if its addresses are outdated */
+    else if (leads_to(conn, peer))
+        relock_async_conn_fail(conn, what);
+    relock_reading_unlock(conn->reading);
 }
 
 void relock_async_conn_retry_in(struct relock_async_conn *conn, uint64_t pause_ms)
@@ -345,14 +353,6 @@ void relock_async_conn_retry_in(struct relock_async_conn *conn, uint64_t pause_m
         return;
     conn->health.pause_ms = relock_clock_now_ms() - conn->since_ms + pause_ms;
     async_wait_arm(conn);
-}
-
-void relock_async_conn_log_in_again(struct relock_async_conn *conn)
-{
-    if (conn->state == RELOCK_ASYNC_CONN_BACKING_OFF)
-        connect_now(conn);
-    else if (conn->state == RELOCK_ASYNC_CONN_READY || conn->state == RELOCK_ASYNC_CONN_LOGGING_IN)
-        relock_async_conn_fail(conn, "the password was changed");
 }
 
 static void become_ready(struct relock_async_conn *conn)

@@ -131,13 +131,11 @@ void relock_async_conn_open(struct relock_async_conn *conn);
  * under a mutex that `down` locks. */
 void relock_async_conn_fail(struct relock_async_conn *conn, const char *what);
 
-/* The same if the connection leads to this peer, which is no longer the master. A connection that
- * pauses between two attempts makes the next one at once. */
-void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_peer *peer);
-
-/* The credentials have changed: ends this connection and makes another, as relock_async_conn_fail.
- * A connection that pauses between two attempts makes the next one at once. */
-void relock_async_conn_log_in_again(struct relock_async_conn *conn);
+/* The server or the credentials have changed: as relock_async_conn_fail, if the connection leads to
+ * `peer`; NULL: wherever it leads. A connection that pauses between two attempts makes the next one
+ * at once. Locks the mutex of `reading`. */
+void relock_async_conn_renew(struct relock_async_conn *conn, const struct relock_peer *peer,
+                             const char *what);
 
 /* Ends the connection and makes no other. `down` is not called. */
 void relock_async_conn_close(struct relock_async_conn *conn);

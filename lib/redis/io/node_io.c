@@ -128,16 +128,14 @@ static void close_unused(struct relock_topology *topology)
     }
 }
 
-static void log_in_again(struct relock_topology *topology)
+static void renew(const struct relock_node *node, const struct relock_peer *peer, const char *what)
 {
-    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
-        if (at->pipeline)
-            relock_pipeline_log_in_again(at->pipeline);
-        if (at->confirmer)
-            relock_pipeline_log_in_again(at->confirmer);
-        if (at->pubsub)
-            relock_pubsub_log_in_again(at->pubsub);
-    }
+    if (node->pipeline)
+        relock_pipeline_renew(node->pipeline, peer, what);
+    if (node->confirmer)
+        relock_pipeline_renew(node->confirmer, peer, what);
+    if (node->pubsub)
+        relock_async_conn_renew(&node->pubsub->conn, peer, what);
 }
 
 static void follow(struct relock_topology *topology)
@@ -196,7 +194,8 @@ uint64_t relock_node_io_follow(struct relock_topology *topology)
 {
     if (atomic_load(&topology->has_new_login)) {
         atomic_store(&topology->has_new_login, false);
-        log_in_again(topology);
+        for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+            renew(at, NULL, "the password was changed");
     }
     if (atomic_load(&topology->has_changed))
         follow(topology);
@@ -247,11 +246,6 @@ void relock_node_io_cut(struct relock_topology *topology, const struct relock_pe
 {
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
         relock_lanes_cut(at->lanes, peer);
-        if (at->pipeline)
-            relock_pipeline_cut(at->pipeline, peer);
-        if (at->confirmer)
-            relock_pipeline_cut(at->confirmer, peer);
-        if (at->pubsub)
-            relock_pubsub_cut(at->pubsub, peer);
+        renew(at, peer, "a sentinel says that another server is the master now");
     }
 }

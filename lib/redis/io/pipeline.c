@@ -634,12 +634,8 @@ void relock_pipeline_abandon(struct relock_pipeline *pipeline)
     relock_async_conn_abandon(&pipeline->conn);
 }
 
-void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_peer *peer)
+void relock_pipeline_renew(struct relock_pipeline *pipeline, const struct relock_peer *peer,
+                           const char *what)
 {
-    relock_async_conn_cut(&pipeline->conn, peer);
-}
-
-void relock_pipeline_log_in_again(struct relock_pipeline *pipeline)
-{
-    relock_async_conn_log_in_again(&pipeline->conn);
+    relock_async_conn_renew(&pipeline->conn, peer, what);
 }

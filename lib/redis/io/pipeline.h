@@ -108,11 +108,9 @@ void relock_pipeline_close_idle(struct relock_pipeline *pipeline);
  * server does not tell it. */
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline);
 
-/* Ends the connection if it leads to this peer, and makes another. */
-void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_peer *peer);
-
-/* Makes the connection again, if there is one: the credentials have changed. */
-void relock_pipeline_log_in_again(struct relock_pipeline *pipeline);
+/* As relock_async_conn_renew. */
+void relock_pipeline_renew(struct relock_pipeline *pipeline, const struct relock_peer *peer,
+                           const char *what);
 
 void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 

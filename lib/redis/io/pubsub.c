@@ -260,13 +260,6 @@ void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed)
     relock_reading_unlock(reading);
 }
 
-void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer)
-{
-    relock_reading_lock(pubsub->conn.reading);
-    relock_async_conn_cut(&pubsub->conn, peer);
-    relock_reading_unlock(pubsub->conn.reading);
-}
-
 void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why)
 {
     relock_reading_lock(pubsub->conn.reading);
@@ -287,13 +280,6 @@ bool relock_pubsub_make_room(struct relock_pubsub *pubsub)
     }
     relock_reading_unlock(pubsub->conn.reading);
     return may_end;
-}
-
-void relock_pubsub_log_in_again(struct relock_pubsub *pubsub)
-{
-    relock_reading_lock(pubsub->conn.reading);
-    relock_async_conn_log_in_again(&pubsub->conn);
-    relock_reading_unlock(pubsub->conn.reading);
 }
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub)

@@ -77,9 +77,6 @@ struct relock_subscriber *relock_pubsub_subscribe_here(struct relock_pubsub *pub
 /* Removes the subscriber from its channel and frees it. */
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
 
-/* Ends the connection if it leads to this peer, and makes another. */
-void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer);
-
 /* Makes the connection again, if it is up: its server was replaced, and `why` says how that was
  * noticed. */
 void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why);
@@ -87,9 +84,6 @@ void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why);
 /* No connection for renewals can be made beside this one: if it has been up for a while, it ends,
  * and is made again after a pause. Returns whether it ended. */
 bool relock_pubsub_make_room(struct relock_pubsub *pubsub);
-
-/* Makes the connection again, if there is one: the credentials have changed. */
-void relock_pubsub_log_in_again(struct relock_pubsub *pubsub);
 
 /* In each turn of the I/O thread, of a shared pubsub: reads again if no other thread does any more.
  * `is_needed`: the I/O thread needs messages itself, so others must not read. */
