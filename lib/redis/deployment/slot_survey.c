@@ -9,25 +9,6 @@
 
 /* ---- one question -------------------------------------------------------------------------- */
 
-static int fail(struct relock_slot_query *query, int result, const char *why)
-{
-    (void)snprintf(query->why, sizeof(query->why), "%s", why);
-    return result;
-}
-
-/* `result` is that of a question. A result that is still to come is a failure. */
-static int conclude(struct relock_slot_query *query, int result)
-{
-    if (result == RELOCK_OK)
-        return result;
-    return fail(query, result == RELOCK_AGAIN ? RELOCK_E_CONN : result, query->conn.wire.why);
-}
-
-static int receive(struct relock_slot_query *query, struct redisReply **reply)
-{
-    return conclude(query, relock_question_receive(&query->question, reply));
-}
-
 /* A server without sharded channels, or a user without the right, answers with an error. Without a
  * channel, Azure Managed Redis does not answer the first question at all. */
 static int send_questions(struct relock_slot_query *query)
@@ -36,7 +17,7 @@ static int send_questions(struct relock_slot_query *query)
 
     relock_command_words(out, "PUBSUB", "SHARDNUMSUB", "relock");
     relock_command_words(out, "CLUSTER", "SLOTS");
-    return conclude(query, relock_question_send(&query->question));
+    return relock_question_send(&query->question);
 }
 
 static int refuse(struct relock_slot_query *query, const char *error)
@@ -44,8 +25,8 @@ static int refuse(struct relock_slot_query *query, const char *error)
     char what[RELOCK_WHY_MAX];
 
     relock_explain(what, NULL, error);
-    (void)snprintf(query->why, sizeof(query->why), "%.80s: CLUSTER SLOTS: %.150s",
-                   query->server.label, what);
+    (void)snprintf(query->conn.wire.why, sizeof(query->conn.wire.why),
+                   "%.80s: CLUSTER SLOTS: %.150s", query->server.label, what);
     return relock_refusal_result(relock_refusal_of(error));
 }
 
@@ -62,13 +43,13 @@ static void keep_sharded(struct relock_slot_query *query, const struct redisRepl
 static int take_answers(struct relock_slot_query *query, struct redisReply **map)
 {
     struct redisReply *reply = NULL;
-    int r = receive(query, &reply);
+    int r = relock_question_receive(&query->question, &reply);
 
     if (r < 0)
         return r;
     keep_sharded(query, reply);
     relock_reply_free(reply);
-    r = receive(query, &reply);
+    r = relock_question_receive(&query->question, &reply);
     if (r < 0)
         return r;
     if (!relock_reply_error(reply)) {
@@ -91,12 +72,14 @@ int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_s
     query->conn.wire.takes_long = true;
     query->question.conn = &query->conn;
     atomic_store(&query->is_running, true);
-    r = conclude(query, relock_question_reach(&query->question));
+    r = relock_question_reach(&query->question);
     relock_peer_ip(query->conn.wire.fd, query->ip);
     if (r == RELOCK_OK)
         r = send_questions(query);
     if (r == RELOCK_OK)
         r = take_answers(query, map);
+    if (r != RELOCK_OK)
+        (void)snprintf(query->why, sizeof(query->why), "%s", query->conn.wire.why);
     relock_sync_conn_deinit(&query->conn);
     atomic_store(&query->is_running, false);
     return r;

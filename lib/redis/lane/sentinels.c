@@ -41,19 +41,12 @@ struct question {
     struct relock_found answer;  /* the addresses of that, or the failure */
 };
 
-/* `why` names the sentinel. */
-static int fail_as(struct question *question, int result, const char *why)
-{
-    (void)snprintf(question->answer.why, sizeof(question->answer.why), "sentinel %.140s", why);
-    return result;
-}
-
 static int fail(struct question *question, int result, const char *why)
 {
-    char text[RELOCK_WHY_MAX];
+    struct relock_wire *wire = &question->to_it.conn->wire;
 
-    (void)snprintf(text, sizeof(text), "%.100s: %.140s", question->server->label, why);
-    return fail_as(question, result, text);
+    (void)snprintf(wire->why, sizeof(wire->why), "%.100s: %.140s", question->server->label, why);
+    return result;
 }
 
 /* ---- the address --------------------------------------------------------------------------- */
@@ -95,23 +88,12 @@ static int take_master(struct question *question, const struct relock_master *ma
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-/* `result` is that of the question. */
-static int conclude(struct question *question, int result)
-{
-    return result == RELOCK_OK ? result : fail_as(question, result, question->to_it.conn->wire.why);
-}
-
-static int receive(struct question *question, struct redisReply **reply)
-{
-    return conclude(question, relock_question_receive(&question->to_it, reply));
-}
-
 /* Both replies. */
 static int receive_master(struct question *question)
 {
     struct redisReply *reply;
     char why[RELOCK_WHY_MAX];
-    int r = receive(question, &reply);
+    int r = relock_question_receive(&question->to_it, &reply);
 
     if (r != RELOCK_OK)
         return r;
@@ -119,7 +101,7 @@ static int receive_master(struct question *question)
     relock_reply_free(reply);
     if (r != RELOCK_OK)
         return fail(question, r, why);
-    r = receive(question, &reply);
+    r = relock_question_receive(&question->to_it, &reply);
     if (r != RELOCK_OK)
         return r;
     relock_master_take_epoch(&question->master, reply);
@@ -130,16 +112,19 @@ static int receive_master(struct question *question)
 static int ask(struct question *question)
 {
     struct relock_sync_conn *conn = question->to_it.conn;
-    int r = conclude(question, relock_question_reach(&question->to_it));
+    int r = relock_question_reach(&question->to_it);
 
     if (r == RELOCK_OK) {
         relock_master_ask(question->sentinels->master->url.master, &conn->wire.out);
-        r = conclude(question, relock_question_send(&question->to_it));
+        r = relock_question_send(&question->to_it);
     }
     if (r == RELOCK_OK)
         r = receive_master(question);
     if (r == RELOCK_OK)
         r = take_master(question, &question->master);
+    if (r != RELOCK_OK)
+        (void)snprintf(question->answer.why, sizeof(question->answer.why), "sentinel %.140s",
+                       conn->wire.why);
     relock_sync_conn_close(conn);
     return r > 0 ? RELOCK_E_CONN : r;
 }

@@ -556,7 +556,7 @@ int relock_question_reach(struct relock_question *question)
     do {
         r = relock_sync_conn_connect(question->conn, relock_question_slice_ms(question));
     } while (r == RELOCK_AGAIN && !relock_question_is_over(question));
-    return r;
+    return r > 0 ? RELOCK_E_CONN : r;
 }
 
 int relock_question_send(struct relock_question *question)
@@ -577,5 +577,5 @@ int relock_question_receive(struct relock_question *question, struct redisReply 
     do {
         r = relock_sync_conn_receive(question->conn, relock_question_slice_ms(question), reply);
     } while (r == RELOCK_AGAIN && !relock_question_is_over(question));
-    return r;
+    return r > 0 ? RELOCK_E_CONN : r;
 }

@@ -146,8 +146,8 @@ uint64_t relock_question_slice_ms(const struct relock_question *question);
 bool relock_question_is_over(const struct relock_question *question);
 
 /* To ask: reach connects; append the commands to `conn->wire.out`; send them; receive each reply,
- * which the caller frees. Each returns as relock_sync_conn_send, and RELOCK_AGAIN if the
- * question is over. The cause of a failure is in `conn->wire.why`. */
+ * which the caller frees. Each returns as relock_sync_conn_send; RELOCK_E_CONN also if the question
+ * is over or the server is a replica. The cause of a failure is in `conn->wire.why`. */
 int relock_question_reach(struct relock_question *question);
 int relock_question_send(struct relock_question *question);
 int relock_question_receive(struct relock_question *question, struct redisReply **reply);
