@@ -23,12 +23,12 @@ static void finish(struct relock_client *client, struct relock_hold *hold)
     relock_holds_end(client, hold);
 }
 
-/* Without a connection, the hold is retried when there is one again; else after a pause. */
-static void try_again(struct relock_hold *hold, int result, uint64_t now_ms)
+/* When a command that has failed is repeated: without a connection, when there is one again; else
+ * after a pause. */
+static uint64_t again_ms(int result, uint64_t lease_ms, uint64_t now_ms)
 {
-    hold->renew_at_ms = result == RELOCK_E_CONN
-                            ? RELOCK_NEVER
-                            : relock_clock_after(now_ms, relock_hold_retry_ms(hold->lease_ms));
+    return result == RELOCK_E_CONN ? RELOCK_NEVER
+                                   : relock_clock_after(now_ms, relock_hold_retry_ms(lease_ms));
 }
 
 /* Waiters outside of the line recall nothing: they wait for this release. */
@@ -65,7 +65,7 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     else if (is_over)
         hold->is_left = false;
     else
-        try_again(hold, result, now_ms);
+        hold->renew_at_ms = again_ms(result, hold->lease_ms, now_ms);
     relock_holds_end_command(client, hold, now_ms);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
@@ -158,7 +158,7 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
     if (r == RELOCK_OK)
         relock_holds_send(hold, now_ms);
     else
-        try_again(hold, r, now_ms);
+        hold->renew_at_ms = again_ms(r, hold->lease_ms, now_ms);
     relock_holds_arm(client, hold, now_ms);
 }
 
@@ -204,11 +204,12 @@ void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint6
     hold->resource->kind->operations->let_go(client, hold, now_ms);
 }
 
-void relock_let_go_suspect(struct relock_client *client, struct relock_hold *hold,
-                           uint64_t again_ms)
+void relock_let_go_suspect(struct relock_client *client, struct relock_hold *hold, int result)
 {
+    uint64_t now_ms = relock_clock_now_ms();
+
     if (hold->state == RELOCK_HOLD_CACHED)
-        relock_let_go(client, hold, relock_clock_now_ms());
+        relock_let_go(client, hold, now_ms);
     else
-        relock_holds_suspect(client, hold, again_ms);
+        relock_holds_suspect(client, hold, again_ms(result, hold->renewal_ms, now_ms));
 }

@@ -46,9 +46,10 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
 void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* A renewal of a live hold failed: it is repeated at `again_ms`. A cached hold is let go, because
- * nobody needs it. The caller arms, and has a reference. The I/O thread. */
-void relock_let_go_suspect(struct relock_client *client, struct relock_hold *hold,
-                           uint64_t again_ms) RELOCK_REQUIRES(client->mutex);
+/* A renewal of a live hold failed with `result`. It is repeated after a pause, or without a
+ * connection (RELOCK_E_CONN) when there is one again. A cached hold is let go, because nobody needs
+ * it. The caller arms, and has a reference. The I/O thread. */
+void relock_let_go_suspect(struct relock_client *client, struct relock_hold *hold, int result)
+    RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -59,26 +59,19 @@ static bool confirm_is_needed(const struct relock_client *client, const struct r
     return client->options.min_replicas > 0 && !hold->detached;
 }
 
-static void fail(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
+static void end_confirming(struct relock_client *client, struct relock_hold *hold, bool is_enough,
+                           uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_holds_end_confirming(client, hold);
     if (!relock_hold_is_live(hold))
         return;
     (void)relock_holds_ref(hold);
-    relock_let_go_suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
+    if (is_enough)
+        relock_holds_confirm(client, hold, hold->confirm.sent_ms, now_ms);
+    else
+        relock_let_go_suspect(client, hold, RELOCK_E_REPLICAS);
     relock_holds_arm(client, hold, now_ms);
     relock_holds_unref(client, hold);
-}
-
-static void succeed(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
-{
-    relock_holds_end_confirming(client, hold);
-    if (!relock_hold_is_live(hold))
-        return;
-    relock_holds_confirm(client, hold, hold->confirm.sent_ms, now_ms);
-    relock_holds_arm(client, hold, now_ms);
 }
 
 static void on_confirming(void *arg, int result, const struct redisReply *reply);
@@ -109,7 +102,7 @@ static void send_to_confirm(struct relock_client *client, struct relock_hold *ho
     }
     relock_holds_unref(client, hold);
     if (r != RELOCK_E_CONN)
-        fail(client, hold, now_ms);
+        end_confirming(client, hold, false, now_ms);
 }
 
 /* A confirmer is up, or keys have other nodes now: sends the renewals that waited for that. */
@@ -161,7 +154,7 @@ static void count(struct relock_client *client, struct relock_node *node)
     relock_holds_unref(client, first);
     DL_FOREACH_SAFE2(client->guarded.confirming, hold, next, confirm.next)
     if (hold->confirm.state == RELOCK_CONFIRM_COUNTED && hold->confirm.node == node)
-        fail(client, hold, relock_clock_now_ms());
+        end_confirming(client, hold, false, relock_clock_now_ms());
 }
 
 static void on_confirming(void *arg, int result, const struct redisReply *reply)
@@ -181,7 +174,8 @@ static void on_confirming(void *arg, int result, const struct redisReply *reply)
         hold->confirm.state = RELOCK_CONFIRM_GRANTED;
         count(client, hold->confirm.node);
     } else {
-        fail(client, hold, relock_clock_now_ms()); /* the watchdog's next renewal tells why */
+        /* the watchdog's next renewal tells why */
+        end_confirming(client, hold, false, relock_clock_now_ms());
     }
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
@@ -203,10 +197,8 @@ static void settle(struct relock_client *client, const struct relock_node *node,
             continue;
         if (is_broken)
             hold->confirm.state = RELOCK_CONFIRM_WANTED;
-        else if (!is_granted && is_enough)
-            succeed(client, hold, now_ms);
         else if (!is_granted)
-            fail(client, hold, now_ms);
+            end_confirming(client, hold, is_enough, now_ms);
     }
 }
 
@@ -410,22 +402,18 @@ static void take_answer(struct relock_client *client, struct relock_hold *hold,
     else if (relock_verdict_loss(verdict))
         relock_reuse_lose(client, hold, relock_verdict_loss(verdict), now_ms);
     else
-        relock_let_go_suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
+        relock_let_go_suspect(client, hold, RELOCK_E_SERVER);
 }
 
 /* Handles the answer to a renewal. Returns whether to log that Redis refused it. */
 static bool take_result(struct relock_client *client, struct relock_hold *hold, int result,
                         const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    uint64_t retry_ms = relock_hold_retry_ms(hold->renewal_ms);
-    bool refused = result < 0 && result != RELOCK_E_CONN;
-
     if (result == RELOCK_OK)
         take_answer(client, hold, reply);
     else
-        relock_let_go_suspect(client, hold,
-                              refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
-    return refused;
+        relock_let_go_suspect(client, hold, result);
+    return result < 0 && result != RELOCK_E_CONN;
 }
 
 static void log_refusal(const struct relock_client *client, const struct relock_resource *resource,
@@ -478,10 +466,8 @@ void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hol
     r = send(client, hold, node, &request, on_renewed);
     if (r == RELOCK_OK)
         relock_holds_send(hold, now_ms);
-    else if (r == RELOCK_E_CONN)
-        relock_let_go_suspect(client, hold, RELOCK_NEVER); /* until there is a connection again */
     else
-        relock_let_go_suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
+        relock_let_go_suspect(client, hold, r);
     relock_holds_arm(client, hold, now_ms);
 }
 
