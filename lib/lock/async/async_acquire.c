@@ -332,7 +332,7 @@ STEP void undo(struct relock_async *base)
 {
     struct acquire_call *call = (struct acquire_call *)base;
 
-    relock_release_unwanted(&base->lock, call->grant.owner);
+    (void)relock_release_level(&base->lock, call->grant.owner, false);
 }
 
 static const struct relock_async_ops ops = {

@@ -60,7 +60,7 @@ STEP void release(struct release_call *call, struct relock_hold *hold)
     if (hold->state == RELOCK_HOLD_LOST) {
         finish(call, relock_release_lost(lock->client, hold, call->deadline_ms));
     } else if (hold->count > 0) {
-        relock_levels_remove_begin(hold);
+        relock_levels_begin(hold, 0);
         send_script(call, hold, LEAVES);
     } else if (!relock_release_begin_last(lock, hold, &call->view)) {
         finish(call, RELOCK_OK);

@@ -33,8 +33,9 @@ static int judge_last(const struct relock_answer *answer)
 static void log_late(const struct relock_lock *lock, uint64_t owner, int r, const char *why)
     RELOCK_REQUIRES(lock->client->mutex)
 {
-    relock_lock_log_under(
-        lock, owner, "released, but not in Redis yet; retrying until the lease expires", r, why);
+    relock_lock_log_under(lock->client, lock, owner,
+                          "released, but not in Redis yet; retrying until the lease expires", r,
+                          why);
 }
 
 static void log_last(struct relock_lock *lock, uint64_t owner, const struct relock_answer *answer,
@@ -43,11 +44,12 @@ static void log_last(struct relock_lock *lock, uint64_t owner, const struct relo
     if (answer->is_reported)
         return;
     if (r == RELOCK_LOST)
-        relock_lock_log_under(lock, owner, "released", r, "Redis no longer had the hold");
+        relock_lock_log_under(lock->client, lock, owner, "released", r,
+                              "Redis no longer had the hold");
     else if (r < 0)
         log_late(lock, owner, r, answer->why);
     else if (answer->n_receivers < 0)
-        relock_lock_log_under(lock, 0,
+        relock_lock_log_under(lock->client, lock, 0,
                               "released, but the server refused PUBLISH, so waiters got no "
                               "message; see docs/wire.md#rights",
                               0, "");
@@ -189,9 +191,7 @@ int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
     return RELOCK_LOST;
 }
 
-/* One level less where no thread may wait for Redis, and perhaps not for a callback either. */
-static int release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
-    RELOCK_REQUIRES(lock->client->mutex)
+int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
 {
     struct relock_hold *hold = relock_resource_find(lock->resource, owner);
     uint64_t now_ms = relock_clock_now_ms();
@@ -221,19 +221,14 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner)
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = release_level(lock, owner, true);
+    r = relock_release_level(lock, owner, true);
     relock_client_leave(lock->client, &guard);
     return r;
 }
 
-void relock_release_unwanted(struct relock_lock *lock, uint64_t owner)
-{
-    (void)release_level(lock, owner, false);
-}
-
 int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
 {
-    int r = release_level(lock, owner, may_wait);
+    int r = relock_release_level(lock, owner, may_wait);
 
     if (r < 0)
         return r;
@@ -272,9 +267,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
                            : release_last(lock, hold, deadline_ms);
 }
 
-/* `counts`: it is a call of the program. */
-static int enter_and_release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms,
-                             bool counts)
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts)
 {
     struct relock_guard guard;
     int r;
@@ -289,16 +282,11 @@ static int enter_and_release(struct relock_lock *lock, uint64_t owner, uint64_t 
     return r;
 }
 
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
-{
-    return enter_and_release(lock, owner, deadline_ms, false);
-}
-
 int relock_release(struct relock_lock *lock, uint64_t owner)
 {
     if (!lock)
         return RELOCK_E_INVALID;
-    return enter_and_release(lock, owner, relock_clock_in(lock->client->options.release_timeout_ms),
+    return relock_release_by(lock, owner, relock_clock_in(lock->client->options.release_timeout_ms),
                              true);
 }
 

@@ -17,13 +17,14 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
 
 /*
  * As relock_release and relock_extend, with checked arguments and a deadline for the answer.
+ * `counts`: the program has made the call.
  */
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms);
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts);
 int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
                      uint64_t deadline_ms);
 
-/* As relock_release_unasked, with the mutex locked, and waits for no callback. */
-void relock_release_unwanted(struct relock_lock *lock, uint64_t owner)
+/* As relock_release_unasked, with the mutex locked. Waits for a callback only if `may_wait`. */
+int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
 /* Another command of this owner is unanswered at the deadline: Redis learns of the release after

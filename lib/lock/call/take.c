@@ -468,10 +468,8 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
         grant->failed_member = acquire->failed_name;
     if (is_answer(result))
         return;
-    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
-    relock_mutex_unlock(&acquire->client->mutex);
-    relock_lock_log(acquire->lock, acquire->waiter.owner, "not acquired", result, acquire->why);
-    relock_mutex_lock(&acquire->client->mutex);
+    relock_lock_log_under(acquire->client, acquire->lock, acquire->waiter.owner, "not acquired",
+                          result, acquire->why);
 }
 
 int relock_take_check(const struct relock_lock *lock, const struct relock_how *how)

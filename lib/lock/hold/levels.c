@@ -66,7 +66,7 @@ static void become_own(const struct relock_client *client, struct relock_hold *h
 
 /* A command that sets the count of levels. Another thread may drop a level while it is in flight.
  */
-static void begin(struct relock_hold *hold, uint64_t lease_ms)
+void relock_levels_begin(struct relock_hold *hold, uint64_t lease_ms)
 {
     relock_owner_command_begin(hold, lease_ms);
     hold->count_dirty = false;
@@ -117,7 +117,7 @@ int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *
     }
     if (acquire->how->flags & RELOCK_NON_REENTRANT)
         return RELOCK_E_DEADLOCK;
-    begin(hold, acquire->lease_ms);
+    relock_levels_begin(hold, acquire->lease_ms);
     return RELOCK_OK;
 }
 
@@ -148,18 +148,13 @@ int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
     return relock_levels_add_end(acquire, hold, &answer);
 }
 
-void relock_levels_remove_begin(struct relock_hold *hold)
-{
-    begin(hold, 0);
-}
-
 int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
                              const struct relock_answer *answer)
 {
     int r = conclude(lock->client, hold, answer);
 
     if (r < 0 && r != RELOCK_LOST && !answer->is_reported)
-        relock_lock_log_under(lock, hold->owner,
+        relock_lock_log_under(lock->client, lock, hold->owner,
                               "one level released here; the owner's next command will update Redis",
                               r, answer->why);
     relock_holds_unref(lock->client, hold);
@@ -171,7 +166,7 @@ int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uin
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.why = why};
 
-    relock_levels_remove_begin(hold);
+    relock_levels_begin(hold, 0);
     hold->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
     return relock_levels_remove_end(lock, hold, &answer);
 }
@@ -183,13 +178,13 @@ int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uin
     struct relock_answer answer = {.sent_ms = relock_clock_now_ms(), .why = why};
     int r;
 
-    begin(hold, lease_ms);
+    relock_levels_begin(hold, lease_ms);
     hold->resource->kind->operations->extend(lock->client, hold, lease_ms, deadline_ms, &answer);
     r = conclude(lock->client, hold, &answer);
     if (r == RELOCK_OK)
         relock_holds_prolong(lock->client, hold, answer.valid_until_ms);
     else if (r != RELOCK_LOST && !answer.is_reported)
-        relock_lock_log_under(lock, hold->owner, "not extended", r, why);
+        relock_lock_log_under(lock->client, lock, hold->owner, "not extended", r, why);
     relock_holds_unref(lock->client, hold);
     return r;
 }

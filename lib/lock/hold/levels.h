@@ -51,7 +51,7 @@ int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uin
     RELOCK_REQUIRES(lock->client->mutex);
 
 /* The two steps of relock_levels_remove, before and after the operation `release`. */
-void relock_levels_remove_begin(struct relock_hold *hold);
+void relock_levels_begin(struct relock_hold *hold, uint64_t lease_ms);
 int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
                              const struct relock_answer *answer)
     RELOCK_REQUIRES(lock->client->mutex);

@@ -127,7 +127,7 @@ static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->c
 {
     if (lock->resource->n_handles > 1 || !lock->resource->holds)
         return;
-    relock_lock_log_under(lock, 0,
+    relock_lock_log_under(lock->client, lock, 0,
                           "its last handle was freed while this process holds it; release it "
                           "through a new handle",
                           0, "");
@@ -194,10 +194,10 @@ void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char 
                          why);
 }
 
-void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,
-                           int result, const char *why)
+void relock_lock_log_under(struct relock_client *client, const struct relock_lock *lock,
+                           uint64_t owner, const char *what, int result, const char *why)
 {
-    relock_mutex_unlock(&lock->client->mutex);
+    relock_mutex_unlock(&client->mutex);
     relock_lock_log(lock, owner, what, result, why);
-    relock_mutex_lock(&lock->client->mutex);
+    relock_mutex_lock(&client->mutex);
 }

@@ -53,8 +53,9 @@ static inline int relock_lock_refuse(const struct relock_lock *of, const char *w
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why);
 
-/* The same with the mutex of the client locked, which is unlocked meanwhile. */
-void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,
-                           int result, const char *why) RELOCK_REQUIRES(lock->client->mutex);
+/* The same with the mutex of the lock's client locked, which is unlocked meanwhile. */
+void relock_lock_log_under(struct relock_client *client, const struct relock_lock *lock,
+                           uint64_t owner, const char *what, int result, const char *why)
+    RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -194,15 +194,12 @@ void relock_line_log_missing(struct relock_client *client, const struct relock_l
     if (client->guarded.has_no_line)
         return;
     client->guarded.has_no_line = true;
-    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
-    relock_mutex_unlock(&client->mutex);
-    relock_lock_log(
-        lock, 0,
+    relock_lock_log_under(
+        client, lock, 0,
         "each release of this lock wakes this process, even if it is not its turn: this "
         "Redis user lacks the right to the keys relock_waiters: or to a command that "
         "they need; grant it, see docs/wire.md#rights",
         0, "");
-    relock_mutex_lock(&client->mutex);
 }
 
 /* ---- leaving ------------------------------------------------------------------------------- */

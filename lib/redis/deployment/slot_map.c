@@ -2,7 +2,6 @@
 
 #include "redis/server/reply.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the slot of a key --------------------------------------------------------------------- */

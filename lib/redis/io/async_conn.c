@@ -273,7 +273,7 @@ static void fail(struct relock_async_conn *conn, const char *why)
     if (conn->ops->borrow && !was_up)
         conn->borrow_ms = relock_clock_now_ms();
     enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
-    if (was_up)
+    if (was_up && conn->ops->down)
         conn->ops->down(conn->arg);
     if (conn->ops->failed)
         conn->ops->failed(conn->arg);

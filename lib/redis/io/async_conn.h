@@ -111,7 +111,7 @@ struct relock_peer;
 struct relock_async_conn_ops {
     void (*up)(void *arg);                                    /* commands can be sent */
     void (*reply)(void *arg, const struct redisReply *reply); /* while up */
-    void (*down)(void *arg);   /* it was up and failed: nothing more comes */
+    void (*down)(void *arg);   /* it was up and failed: nothing more comes; or NULL */
     void (*failed)(void *arg); /* after each failure, after `down`; may close it; or NULL */
 
     /* No connection can be made, or not in time: asks another user for its own. Returns whether it

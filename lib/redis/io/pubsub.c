@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Between making room for the connection for renewals and connecting again. */
 #define ROOM_MS 3000

@@ -181,15 +181,9 @@ static void on_reply(void *arg, const struct redisReply *reply)
         on_error(subscription, error);
 }
 
-static void on_down(void *arg)
-{
-    (void)arg; /* it subscribes again when it is up */
-}
-
 static const struct relock_async_conn_ops conn_ops = {
     .up = on_up,
     .reply = on_reply,
-    .down = on_down,
 };
 
 /* ---- life ---------------------------------------------------------------------------------- */
