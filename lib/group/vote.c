@@ -393,7 +393,7 @@ static struct relock_vote *new_vote(struct relock_client *client, struct relock_
     /* Else the vote would be refused because of a lock that nobody holds. */
     if (resource->cached)
         relock_let_go(client, resource->cached, relock_clock_now_ms());
-    hold = relock_holds_new_detached(client, resource, tally->owner);
+    hold = relock_holds_new(client, resource, tally->owner, true);
     if (!hold) {
         free(vote);
         return NULL;

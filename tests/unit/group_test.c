@@ -192,7 +192,7 @@ static struct relock_tally *round_new(struct trio *trio)
     struct relock_tally *tally;
 
     relock_mutex_lock(&coordinator->mutex);
-    hold = relock_holds_new(coordinator, trio->lock->resource, 1);
+    hold = relock_holds_new(coordinator, trio->lock->resource, 1, false);
     assert_non_null(hold);
     tally = relock_tally_new(coordinator, hold);
     assert_non_null(tally);

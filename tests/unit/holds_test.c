@@ -41,7 +41,7 @@ static void certainty_counts_from_the_send_of_the_acquire(void **state)
 
 static void no_two_holds_have_the_same_number(void **state)
 {
-    struct relock_hold *other = relock_holds_new(&client, resource, 1);
+    struct relock_hold *other = relock_holds_new(&client, resource, 1, false);
 
     (void)state;
 
@@ -134,7 +134,7 @@ static void count_gone(struct relock_observer *observer)
 static void an_observer_ends_with_its_hold_unless_it_was_removed(void **state)
 {
     static const struct relock_observer_ops ops = {.gone = count_gone};
-    struct relock_hold *other = relock_holds_new_detached(&client, resource, 7);
+    struct relock_hold *other = relock_holds_new(&client, resource, 7, true);
     struct relock_observer stays = {.ops = &ops};
     struct relock_observer leaves = {.ops = &ops};
 
@@ -152,7 +152,7 @@ static void an_observer_ends_with_its_hold_unless_it_was_removed(void **state)
 
 static void a_detached_hold_belongs_to_no_owner_here(void **state)
 {
-    struct relock_hold *other = relock_holds_new_detached(&client, resource, 7);
+    struct relock_hold *other = relock_holds_new(&client, resource, 7, true);
 
     (void)state;
 

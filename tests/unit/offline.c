@@ -35,7 +35,7 @@ int offline_end(void)
 
 struct relock_hold *offline_acquire(struct relock_waiter *waiter, uint64_t sent_ms)
 {
-    struct relock_hold *hold = relock_holds_new(&client, resource, waiter->owner);
+    struct relock_hold *hold = relock_holds_new(&client, resource, waiter->owner, false);
 
     assert_non_null(hold);
     hold->lease_ms = LEASE_MS;

@@ -25,7 +25,7 @@ static struct relock_hold *take_hold(struct relock_acquire *acquire)
     acquire->queued = NULL;
     if (hold)
         return hold;
-    hold = relock_holds_new(acquire->client, acquire->resource, acquire->waiter.owner);
+    hold = relock_holds_new(acquire->client, acquire->resource, acquire->waiter.owner, false);
     if (!hold)
         return NULL;
     hold->lease_ms = acquire->lease_ms;

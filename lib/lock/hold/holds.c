@@ -57,9 +57,10 @@ static bool may_be_cached(const struct relock_client *client,
            relock_clock_now_ms() >= resource->rests_until_ms;
 }
 
-static struct relock_hold *new_hold(struct relock_client *client, struct relock_resource *resource,
-                                    uint64_t owner, bool may_cache) RELOCK_REQUIRES(client->mutex)
+struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
+                                     uint64_t owner, bool detached)
 {
+    bool may_cache = !detached && may_be_cached(client, resource);
     struct relock_hold *hold = calloc(1, sizeof(*hold));
 
     if (!hold)
@@ -70,28 +71,13 @@ static struct relock_hold *new_hold(struct relock_client *client, struct relock_
     hold->owner = owner;
     hold->refs = 1;
     hold->state = RELOCK_HOLD_ASKED;
+    hold->detached = detached;
     hold->serial = client->guarded.serial;
     hold->renewal_ms = resource->lease_ms;
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     hold->arming.due_ms = RELOCK_NEVER;
     relock_timer_init(&hold->timer, client->fire_hold);
     DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
-    return hold;
-}
-
-struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
-                                     uint64_t owner)
-{
-    return new_hold(client, resource, owner, may_be_cached(client, resource));
-}
-
-struct relock_hold *relock_holds_new_detached(struct relock_client *client,
-                                              struct relock_resource *resource, uint64_t owner)
-{
-    struct relock_hold *hold = new_hold(client, resource, owner, false);
-
-    if (hold)
-        hold->detached = true;
     return hold;
 }
 

@@ -13,18 +13,15 @@
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
 
-/* A hold about to be acquired, with a number of its own. NULL when out of memory. */
-struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
-                                     uint64_t owner) RELOCK_REQUIRES(client->mutex);
-
 /*
- * The same for a detached hold: it belongs to an observer, not to an owner of this process. It has
- * no levels, is not the holder of its resource and does not count in the statistics. Only its
- * observers learn of its loss, which ends it.
+ * A hold about to be acquired, with a number of its own. NULL when out of memory.
+ *
+ * A `detached` hold belongs to an observer, not to an owner of this process. It has no levels, is
+ * not the holder of its resource and does not count in the statistics. Only its observers learn of
+ * its loss, which ends it.
  */
-struct relock_hold *relock_holds_new_detached(struct relock_client *client,
-                                              struct relock_resource *resource, uint64_t owner)
-    RELOCK_REQUIRES(client->mutex);
+struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
+                                     uint64_t owner, bool detached) RELOCK_REQUIRES(client->mutex);
 
 static inline struct relock_hold *relock_holds_ref(struct relock_hold *hold)
 {

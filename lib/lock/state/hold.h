@@ -101,7 +101,7 @@ struct relock_hold {
     enum relock_hold_command command : 8;
     enum relock_hold_notice notice : 8;
     int lost_reason : 8;     /* RELOCK_LOST_*, when lost */
-    bool detached : 1;       /* see relock_holds_new_detached; constant */
+    bool detached : 1;       /* see relock_holds_new; constant */
     bool observer_tells : 1; /* on_lost is called only if no observer reports the loss */
     bool is_own : 1;         /* acquired by its owner, not only by a call that collects several */
     bool busy : 1;           /* its owner's command is in flight: the next one waits */
