@@ -57,7 +57,7 @@ uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t no
 uint64_t relock_acquire_within_ms(const struct relock_acquire *acquire, uint64_t now_ms,
                                   uint64_t timeout_ms);
 
-/* The same for a command that may take `command_timeout_ms`. */
+/* As relock_acquire_within_ms, for a command that may take `command_timeout_ms`. */
 uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t now_ms);
 
 /* When the wait in the queue ends. While no owner is known to hold the lock, this is a little later

@@ -64,14 +64,15 @@ void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
  * arms. */
 void relock_holds_send(struct relock_hold *hold, uint64_t now_ms);
 
-/* The same for a command that renews nothing. */
+/* As relock_holds_send, for a command that renews nothing. */
 void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms);
 
 /* The command has ended, and its outcome is in the hold. */
 void relock_holds_end_command(struct relock_client *client, struct relock_hold *hold,
                               uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
-/* The same for a check: a hold that was handed off since is still to be verified. */
+/* As relock_holds_end_command, for a check: a hold that was handed off since is still to be
+ * verified. */
 void relock_holds_end_check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 

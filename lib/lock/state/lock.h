@@ -53,7 +53,7 @@ static inline int relock_lock_refuse(const struct relock_lock *of, const char *w
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why);
 
-/* The same with the mutex of the lock's client locked, which is unlocked meanwhile. */
+/* As relock_lock_log, with the mutex of the lock's client locked; unlocks it meanwhile. */
 void relock_lock_log_under(struct relock_client *client, const struct relock_lock *lock,
                            uint64_t owner, const char *what, int result, const char *why)
     RELOCK_REQUIRES(client->mutex);

@@ -75,7 +75,7 @@ void relock_resource_signal(struct relock_resource *resource, bool is_message)
         wake_head(resource);
 }
 
-/* The same for all resources of the lock. */
+/* Signals all resources of the lock. */
 static void signal_all(struct relock_resource *resource)
 {
     struct relock_resource *at;

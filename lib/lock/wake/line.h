@@ -37,7 +37,7 @@ void relock_line_unanswered(struct relock_client *client, struct relock_resource
 void relock_line_granted(struct relock_client *client, struct relock_resource *resource,
                          bool has_left) RELOCK_REQUIRES(client->mutex);
 
-/* The same for a call that stands there by a listener. */
+/* As relock_line_granted, for a call that stands in the line by a listener. */
 void relock_line_granted_to(struct relock_client *client, struct relock_resource *resource,
                             const struct relock_listener *listener) RELOCK_REQUIRES(client->mutex);
 

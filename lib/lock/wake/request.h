@@ -58,11 +58,11 @@ void relock_request_leave(struct relock_request *request, const struct relock_cl
 
 void relock_request_renew(struct relock_request *request, const struct relock_hold *hold);
 
-/* The same without a change in Redis: only tells whether the hold is there. */
+/* Asks whether the hold is there, and changes nothing in Redis. */
 void relock_request_check(struct relock_request *request, const struct relock_hold *hold);
 
-/* The same by the command `look` of the kind. It does not tell whether another owner has the lock.
- */
+/* Asks that by the command `look` of the kind. The reply does not tell whether another owner has
+ * the lock. */
 void relock_request_look(struct relock_request *request, const struct relock_hold *hold);
 
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,

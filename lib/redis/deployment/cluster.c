@@ -47,7 +47,7 @@ static bool sharding_choose(const struct relock_server *cluster,
 #define MIN_PAUSE_MS 100
 #define MAX_PAUSE_MS 500
 
-/* The same while it is only wanted. */
+/* Between two questions while the map is only wanted. */
 #define WANTED_PAUSE_MS 1000
 
 /* After so long without a question, the pauses begin anew. */

@@ -58,7 +58,7 @@ static inline struct relock_node *relock_members_of_slot(struct relock_members *
     return atomic_load_explicit(&members->slots[slot], memory_order_acquire);
 }
 
-/* The same with a reference; NULL: not known yet. */
+/* The node that has the slot, with a reference; NULL: not known yet. */
 struct relock_node *relock_members_take(struct relock_members *members, unsigned slot);
 
 /* The node after this one in the list, with a reference; the first after NULL. */

@@ -165,7 +165,7 @@ static inline struct relock_node *relock_topology_find(struct relock_topology *t
     return topology->ops->find(topology, key);
 }
 
-/* The same with a reference. Under no mutex. */
+/* As relock_topology_find, with a reference. Under no mutex. */
 static inline struct relock_node *relock_topology_take(struct relock_topology *topology,
                                                        struct relock_text key)
 {

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a channel tells its subscribers. */
+/* A channel tells its subscribers: */
 enum relock_channel_event {
     RELOCK_CHANNEL_SUBSCRIBED, /* from now on all messages arrive */
     RELOCK_CHANNEL_MESSAGE,

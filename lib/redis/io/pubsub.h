@@ -67,9 +67,9 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);
 struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
                                                   size_t len, relock_channel_fn *fn, void *arg);
 
-/* The same for a channel of this node's own: it is never sharded, goes to no other node, and does
- * not keep the pubsub from being idle. If SUBSCRIBE is refused, the log says that CLIENT TRACKING
- * is missing. */
+/* As relock_pubsub_subscribe, for a channel of this node's own: it is never sharded, goes to no
+ * other node, and does not keep the pubsub from being idle. If SUBSCRIBE is refused, the log says
+ * that CLIENT TRACKING is missing. */
 struct relock_subscriber *relock_pubsub_subscribe_here(struct relock_pubsub *pubsub,
                                                        const char *name, size_t len,
                                                        relock_channel_fn *fn, void *arg);

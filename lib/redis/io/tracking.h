@@ -32,7 +32,7 @@ void relock_tracking_step(struct relock_topology *topology, struct relock_node *
 /* The node needs it no more. No command of the pipeline may be in flight. */
 void relock_tracking_end(struct relock_node *node);
 
-/* The same when the I/O thread has ended: calls nothing. */
+/* As relock_tracking_end, when the I/O thread has ended: calls nothing. */
 void relock_tracking_free(struct relock_node *node);
 
 #endif

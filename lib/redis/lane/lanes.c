@@ -67,7 +67,6 @@ void relock_spare_want(struct relock_spare *spare)
         relock_loop_wake(loop);
 }
 
-/* Ends the connection that is here. */
 /* Puts a connection here. Ends the one that was here. */
 static void spare_put(struct relock_spare *spare, const struct relock_loan *loan)
 {

@@ -22,9 +22,8 @@ struct relock_peer;
 /* Longer names of hosts are an error. */
 #define RELOCK_MASTER_HOST_MAX 256
 
-/* What one sentinel reports about the master. Each failover begins a new configuration, whose
- * number is higher. So of two sentinels that name different masters, the one with the lower number
- * lags. */
+/* One sentinel's report about the master. Each failover begins a new configuration, whose number is
+ * higher. So of two sentinels that name different masters, the one with the lower number lags. */
 struct relock_master {
     char host[RELOCK_MASTER_HOST_MAX]; /* an address in digits, or a name */
     uint16_t port;

@@ -206,7 +206,7 @@ static int fail(struct relock_sync_conn *conn, int result, const char *what)
     return result;
 }
 
-/* As dial or login did, whose cause names the server already. */
+/* The dial or the login has failed; its cause names the server already. */
 static int fail_as(struct relock_sync_conn *conn, int result, const char *why)
 {
     (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s", why);
