@@ -321,10 +321,8 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
 
 static uint64_t first_pause_ms(const struct relock_resource *resource)
 {
-    if (resource->pause_min_ms > RELOCK_POLL_FIRST_MS)
-        return resource->pause_min_ms;
-    return resource->pause_max_ms < RELOCK_POLL_FIRST_MS ? resource->pause_max_ms
-                                                         : RELOCK_POLL_FIRST_MS;
+    return relock_clock_later(resource->pause_min_ms,
+                              relock_clock_sooner(resource->pause_max_ms, RELOCK_POLL_FIRST_MS));
 }
 
 int relock_take_join(struct relock_acquire *acquire)

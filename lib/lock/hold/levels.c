@@ -11,8 +11,7 @@ void relock_owner_command_begin(struct relock_hold *hold, uint64_t lease_ms)
 {
     hold->busy = true;
     (void)relock_holds_ref(hold);
-    if (lease_ms > hold->lease_ms)
-        hold->lease_ms = lease_ms;
+    hold->lease_ms = relock_clock_later(hold->lease_ms, lease_ms);
 }
 
 /* The hold is busy. Meanwhile another thread may change `keeping` again. */

@@ -30,11 +30,8 @@ uint64_t relock_hold_renewal_ms(uint64_t lease_ms)
 
 uint64_t relock_hold_retry_ms(uint64_t lease_ms)
 {
-    uint64_t ms = lease_ms / RETRY_PART;
-
-    if (ms < RETRY_MIN_MS)
-        return RETRY_MIN_MS;
-    return ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS;
+    return relock_clock_later(RETRY_MIN_MS,
+                              relock_clock_sooner(lease_ms / RETRY_PART, RETRY_MAX_MS));
 }
 
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms)
