@@ -192,7 +192,7 @@ int relock_switches_new(struct relock_loop *loop, const struct relock_server *se
                         uint64_t ping_ms, relock_switch_fn *fn, void *arg,
                         struct relock_switches **switches)
 {
-    unsigned n = server->sentinels ? relock_sentinels_n(server->sentinels) : 0;
+    unsigned n = server->sentinels ? server->url.n_hosts : 0;
     struct relock_switches *new = calloc(1, sizeof(*new) + (n * sizeof(new->at[0])));
 
     if (!new)

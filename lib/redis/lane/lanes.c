@@ -37,14 +37,6 @@ static void spare_drop(struct relock_spare *spare)
     (void)relock_conn_id_unref(loan.conn_id);
 }
 
-static void spare_init(struct relock_spare *spare)
-{
-    *spare = (struct relock_spare){0};
-    relock_mutex_init(&spare->mutex);
-    atomic_init(&spare->is_wanted, false);
-    atomic_init(&spare->loop, NULL);
-}
-
 static void spare_deinit(struct relock_spare *spare)
 {
     spare_drop(spare);
@@ -65,16 +57,6 @@ void relock_spare_want(struct relock_spare *spare)
     atomic_store(&spare->is_wanted, true);
     if (loop)
         relock_loop_wake(loop);
-}
-
-/* Puts a connection here. Ends the one that was here. */
-static void spare_put(struct relock_spare *spare, const struct relock_loan *loan)
-{
-    spare_drop(spare);
-    relock_mutex_lock(&spare->mutex);
-    spare->guarded.loan = *loan;
-    spare->guarded.is_there = true;
-    relock_mutex_unlock(&spare->mutex);
 }
 
 /* ---- lanes and their users ------------------------------------------------------------------ */
@@ -126,7 +108,7 @@ int relock_lanes_new(const struct relock_server *server, unsigned n, struct relo
     if (!new)
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
-    spare_init(&new->spare);
+    relock_mutex_init(&new->spare.mutex);
     new->n = n;
     for (unsigned i = 0; i < n; i++) {
         relock_lane_init(&new->slots[i].lane, server);
@@ -374,5 +356,11 @@ bool relock_lanes_want(struct relock_lanes *lanes)
 
 void relock_lanes_give(struct relock_lanes *lanes, const struct relock_loan *loan)
 {
-    spare_put(&lanes->spare, loan);
+    struct relock_spare *spare = &lanes->spare;
+
+    spare_drop(spare);
+    relock_mutex_lock(&spare->mutex);
+    spare->guarded.loan = *loan;
+    spare->guarded.is_there = true;
+    relock_mutex_unlock(&spare->mutex);
 }

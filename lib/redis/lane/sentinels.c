@@ -329,11 +329,6 @@ struct relock_succession *relock_sentinels_succession(struct relock_sentinels *s
     return &sentinels->succession;
 }
 
-unsigned relock_sentinels_n(const struct relock_sentinels *sentinels)
-{
-    return sentinels->n;
-}
-
 const struct relock_server *relock_sentinels_at(const struct relock_sentinels *sentinels,
                                                 unsigned i)
 {

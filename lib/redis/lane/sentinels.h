@@ -37,8 +37,7 @@ void relock_sentinels_leave(struct relock_sentinels *sentinels, const struct rel
 /* The reports of the sentinels so far. */
 struct relock_succession *relock_sentinels_succession(struct relock_sentinels *sentinels);
 
-/* The number of sentinels, and the i-th. */
-unsigned relock_sentinels_n(const struct relock_sentinels *sentinels);
+/* The i-th sentinel of the url. */
 const struct relock_server *relock_sentinels_at(const struct relock_sentinels *sentinels,
                                                 unsigned i);
 
