@@ -10,7 +10,6 @@
 #include "fuzz.h"
 
 #include "base/status.h"
-#include "redis/connect/tls.h"
 #include "redis/connect/wire.h"
 #include "redis/server/reply.h"
 #include "redis/server/tls_context.h"
@@ -65,20 +64,20 @@ static void make_contexts(const struct relock_log *log)
     make_certificate();
 }
 
-static struct relock_tls *begin(unsigned choice)
+static struct relock_socket begin(unsigned choice)
 {
-    struct relock_tls *tls;
+    struct relock_socket socket;
 
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
-    tls = relock_tls_new(&server, fds[0]);
+    socket = (struct relock_socket){fds[0], relock_tls_new(&server)};
     ssl = choice & SHAKES ? SSL_new(ctx) : NULL;
-    FUZZ_CHECK(tls && (ssl || !(choice & SHAKES)));
+    FUZZ_CHECK(socket.tls && (ssl || !(choice & SHAKES)));
     if (ssl) {
         FUZZ_CHECK(SSL_set_fd(ssl, fds[1]) == 1);
         FUZZ_CHECK(!(choice & TLS_1_2) || SSL_set_max_proto_version(ssl, TLS1_2_VERSION) == 1);
         SSL_set_accept_state(ssl);
     }
-    return tls;
+    return socket;
 }
 
 static void end(void)
@@ -106,30 +105,29 @@ static bool go_on(const uint8_t **data, size_t *size, unsigned choice)
 /* ---- plays --------------------------------------------------------------------------------- */
 
 /* No server without a key gets through. */
-static void play_handshake(struct relock_tls *tls, const uint8_t *data, size_t size,
+static void play_handshake(struct relock_socket socket, const uint8_t *data, size_t size,
                            unsigned choice)
 {
-    int r = relock_tls_shake(tls);
+    int r = relock_socket_shake(socket);
 
     FUZZ_CHECK(r == RELOCK_AGAIN);
     while (r == RELOCK_AGAIN && go_on(&data, &size, choice))
-        r = relock_tls_shake(tls);
+        r = relock_socket_shake(socket);
     if (r == RELOCK_AGAIN) {
         (void)shutdown(fds[1], SHUT_WR);
-        r = relock_tls_shake(tls);
+        r = relock_socket_shake(socket);
     }
     FUZZ_CHECK(r == RELOCK_E_CONN || r == RELOCK_E_AUTH || r == RELOCK_E_NOMEM);
-    FUZZ_CHECK(*relock_tls_why(tls));
-    (void)relock_tls_free(tls);
-    close(fds[0]);
+    FUZZ_CHECK(*relock_tls_why(socket.tls));
+    relock_socket_close(socket);
 }
 
-static void shake(struct relock_tls *tls)
+static void shake(struct relock_socket socket)
 {
     int r = RELOCK_AGAIN;
 
     for (int i = 0; i < MAX_STEPS && (r == RELOCK_AGAIN || !SSL_is_init_finished(ssl)); i++) {
-        r = r == RELOCK_AGAIN ? relock_tls_shake(tls) : r;
+        r = r == RELOCK_AGAIN ? relock_socket_shake(socket) : r;
         (void)SSL_do_handshake(ssl);
     }
     FUZZ_CHECK(r == RELOCK_OK);
@@ -145,14 +143,15 @@ static int take_replies(struct relock_wire *wire)
     return r;
 }
 
-static void play_replies(struct relock_tls *tls, const uint8_t *data, size_t size, unsigned choice)
+static void play_replies(struct relock_socket socket, const uint8_t *data, size_t size,
+                         unsigned choice)
 {
     struct relock_wire wire;
     int r = RELOCK_AGAIN;
 
-    shake(tls);
+    shake(socket);
     relock_wire_init(&wire, label);
-    FUZZ_CHECK(relock_wire_open(&wire, (struct relock_socket){fds[0], tls}) == RELOCK_OK);
+    FUZZ_CHECK(relock_wire_open(&wire, socket) == RELOCK_OK);
     while (r >= 0 && go_on(&data, &size, choice)) {
         r = relock_wire_fill(&wire);
         if (r == RELOCK_OK)
@@ -168,15 +167,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned choice = size > 0 ? data[0] : 0;
     struct fuzz_play play = {data, size, false};
     struct relock_log log = {.level = RELOCK_LOG_DEBUG, .sink = fuzz_log, .arg = &play};
-    struct relock_tls *tls;
+    struct relock_socket socket;
 
     make_contexts(&log);
     server.log = &log;
-    tls = begin(choice);
+    socket = begin(choice);
     if (choice & SHAKES)
-        play_replies(tls, data + 1, size - 1, choice);
+        play_replies(socket, data + 1, size - 1, choice);
     else
-        play_handshake(tls, size > 0 ? data + 1 : data, size > 0 ? size - 1 : 0, choice);
+        play_handshake(socket, size > 0 ? data + 1 : data, size > 0 ? size - 1 : 0, choice);
     end();
     return 0;
 }

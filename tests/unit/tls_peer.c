@@ -120,6 +120,11 @@ static void make_peer(int fd, int version)
 
 void tls_peer_connect(int version)
 {
+    tls_peer_greet(version, "");
+}
+
+void tls_peer_greet(int version, const char *text)
+{
     struct relock_socket socket;
     int fds[2];
     int r = RELOCK_AGAIN;
@@ -128,11 +133,14 @@ void tls_peer_connect(int version)
     hang_up();
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
     make_peer(fds[1], version);
-    socket = (struct relock_socket){fds[0], relock_tls_new(&server, fds[0])};
+    socket = (struct relock_socket){fds[0], relock_tls_new(&server)};
     assert_non_null(socket.tls);
     for (int i = 0; i < MAX_STEPS && (r == RELOCK_AGAIN || !SSL_is_init_finished(peer.ssl)); i++) {
-        r = r == RELOCK_AGAIN ? relock_tls_shake(socket.tls) : r;
-        (void)SSL_do_handshake(peer.ssl);
+        r = r == RELOCK_AGAIN ? relock_socket_shake(socket) : r;
+        if (SSL_do_handshake(peer.ssl) == 1 && *text) {
+            tls_peer_seal(text);
+            text = "";
+        }
         (void)tls_peer_send(SIZE_MAX);
     }
     assert_int_equal(r, RELOCK_OK);
@@ -142,18 +150,17 @@ void tls_peer_connect(int version)
 const char *tls_peer_fail(const char *bytes, size_t len)
 {
     static char why[RELOCK_WHY_MAX];
-    struct relock_tls *tls;
+    struct relock_socket socket;
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-    tls = relock_tls_new(&server, fds[0]);
-    assert_non_null(tls);
-    assert_int_equal(relock_tls_shake(tls), RELOCK_AGAIN);
+    socket = (struct relock_socket){fds[0], relock_tls_new(&server)};
+    assert_non_null(socket.tls);
+    assert_int_equal(relock_socket_shake(socket), RELOCK_AGAIN);
     assert_int_equal(send(fds[1], bytes, len, MSG_NOSIGNAL), len);
-    assert_int_equal(relock_tls_shake(tls), RELOCK_E_CONN);
-    snprintf(why, sizeof(why), "%s", relock_tls_why(tls));
-    relock_tls_free(tls);
-    close(fds[0]);
+    assert_int_equal(relock_socket_shake(socket), RELOCK_E_CONN);
+    snprintf(why, sizeof(why), "%s", relock_tls_why(socket.tls));
+    relock_socket_close(socket);
     close(fds[1]);
     return why;
 }

@@ -31,6 +31,9 @@ int tls_peer_end(void **state);
 /* Connects again, with this version: TLS1_2_VERSION or TLS1_3_VERSION. */
 void tls_peer_connect(int version);
 
+/* Likewise; the server sends this text together with its last bytes of the handshake. */
+void tls_peer_greet(int version, const char *text);
+
 /* Begins another handshake, in which the server answers with these bytes. It fails with
  * RELOCK_E_CONN. Returns the cause. */
 const char *tls_peer_fail(const char *bytes, size_t len);

@@ -7,6 +7,7 @@
 #include "support/wait.h"
 
 #include <fcntl.h>
+#include <openssl/err.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,6 +33,13 @@ ssize_t __wrap_recv(int fd, void *data, size_t len, int flags)
 {
     n_recvs += fd == wire.fd;
     return __real_recv(fd, data, len, flags);
+}
+
+static void send_changed(void)
+{
+    static const char record[] = "\x17\x03\x03\x00\x20not encrypted, or with another k";
+
+    assert_int_equal(send(peer.fd, record, 37, 0), 37);
 }
 
 static void be_blocking(void)
@@ -77,6 +85,22 @@ static void a_fill_leaves_no_reply_behind(void **state)
     assert_int_equal(relock_wire_fill(&wire), RELOCK_AGAIN);
 }
 
+/* A server that refuses a connection closes it behind the reason. */
+static void a_reply_that_comes_with_the_end_of_the_handshake_is_received(void **state)
+{
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+
+    (void)state;
+
+    for (size_t i = 0; i < 2; i++) {
+        tls_peer_greet(versions[i], "+refused\r\n");
+        assert_int_equal(shutdown(peer.fd, SHUT_WR), 0);
+        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+        takes("refused");
+        assert_int_equal(relock_wire_fill(&wire), RELOCK_E_CONN);
+    }
+}
+
 static void a_key_update_is_answered_with_the_next_command(void **state)
 {
     char text[64] = "";
@@ -89,10 +113,7 @@ static void a_key_update_is_answered_with_the_next_command(void **state)
         assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
         takes("reply");
         relock_command_words(&wire.out, "PING");
-        /* The answer and the command are a step each. */
-        while (relock_wire_flush(&wire) == RELOCK_AGAIN)
-            continue;
-        assert_int_equal(wire.out.len, 0);
+        assert_int_equal(relock_wire_flush(&wire), RELOCK_OK);
         assert_int_equal(tls_peer_hear(text, sizeof(text)), strlen("*1\r\n$4\r\nPING\r\n"));
     }
 }
@@ -243,6 +264,29 @@ static void closing_does_not_wait(void **state)
     relock_wire_close(&wire);
 }
 
+/* Its command counts as unsent, so the server must not be able to decrypt it. */
+static void no_farewell_and_no_alert_completes_a_record(void **state)
+{
+    (void)state;
+
+    for (int fails = 0; fails < 2; fails++) {
+        tls_peer_connect(TLS1_3_VERSION);
+        be_narrow();
+        fill_out(FEW);
+        assert_int_equal(relock_wire_flush(&wire), RELOCK_AGAIN);
+        assert_int_equal(hear_all(), 0);
+        if (fails) {
+            send_changed();
+            while (relock_wire_fill(&wire) == RELOCK_AGAIN)
+                continue;
+            assert_int_equal(hear_all(), 0);
+        }
+        assert_int_equal(wire.sent, 0);
+        relock_wire_close(&wire);
+        assert_int_equal(hear_all(), 0);
+    }
+}
+
 static int lengthen_ticket(SSL *ssl, void *arg)
 {
     static const char data[600];
@@ -344,18 +388,22 @@ static void sending_to_a_closed_peer_raises_no_sigpipe(void **state)
 
 static void changed_bytes_are_a_failure(void **state)
 {
+    char text[8];
+
     (void)state;
 
     tls_peer_say("+good\r\n");
     assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
     takes("good");
-    assert_int_equal(send(peer.fd, "\x17\x03\x03\x00\x20not encrypted, or with another k", 37, 0),
-                     37);
+    send_changed();
     fails_with("TLS has failed");
     /* And so is each byte that follows. */
     tls_peer_say("+reply\r\n");
     fails_with("");
     takes_nothing();
+    /* The server learns that. */
+    assert_int_equal(tls_peer_hear(text, sizeof(text)), 0);
+    assert_int_equal(ERR_GET_REASON(ERR_get_error()), SSL_R_SSLV3_ALERT_BAD_RECORD_MAC);
 }
 
 /* The server has not asked for a certificate, so the client's is not what it rejects. */
@@ -372,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TLS_PEER_TEST(each_fill_receives_once),
         TLS_PEER_TEST(a_fill_leaves_no_reply_behind),
+        TLS_PEER_TEST(a_reply_that_comes_with_the_end_of_the_handshake_is_received),
         TLS_PEER_TEST(a_key_update_is_answered_with_the_next_command),
         TLS_PEER_TEST(a_renegotiation_is_refused),
         TLS_PEER_TEST(messages_of_tls_itself_do_not_end_an_idle_connection),
@@ -380,6 +429,7 @@ int main(void)
         TLS_PEER_TEST(each_flush_sends_once),
         TLS_PEER_TEST(a_flush_waits_as_long_as_the_socket_does),
         TLS_PEER_TEST(closing_does_not_wait),
+        TLS_PEER_TEST(no_farewell_and_no_alert_completes_a_record),
         TLS_PEER_TEST(sending_after_a_part_of_a_message_is_a_failure),
         TLS_PEER_TEST(a_server_may_end_with_or_without_a_farewell),
         TLS_PEER_TEST(a_reply_before_the_end_is_received),

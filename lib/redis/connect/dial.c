@@ -457,7 +457,7 @@ static void log_secured(const struct relock_dial *dial)
 
 static int secure(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
-    int r = relock_tls_shake(dial->tls);
+    int r = relock_socket_shake((struct relock_socket){dial->fd, dial->tls});
 
     if (r == RELOCK_OK) {
         log_secured(dial);
@@ -489,7 +489,7 @@ static int begin_to_secure(struct relock_dial *dial, uint64_t now_ms, struct rel
 {
     dial->state = RELOCK_DIAL_SECURING;
     dial->deadline_ms = now_ms + share_of_time(dial, now_ms);
-    dial->tls = relock_tls_new(dial->server, dial->fd);
+    dial->tls = relock_tls_new(dial->server);
     if (!dial->tls)
         return fail(dial, RELOCK_E_NOMEM, "out of memory for TLS");
     set_why(dial, "no answer to the TLS handshake: does the server speak TLS on this port?");

@@ -13,7 +13,7 @@
 #ifndef RELOCK_DIAL_H
 #define RELOCK_DIAL_H
 
-#include "redis/connect/tls.h"
+#include "redis/connect/wire.h"
 #include "redis/server/resolve.h"
 #include "redis/server/server.h"
 

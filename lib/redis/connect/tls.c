@@ -1,7 +1,7 @@
 /*
  *     state     next     when
  *     SHAKING   OPEN     the handshake is complete, and the name of the server was checked
- *     each      FAILED   OpenSSL or the socket has failed, or the connection has ended
+ *     each      FAILED   OpenSSL has failed, or the server has said farewell
  */
 #include "redis/connect/tls.h"
 
@@ -9,15 +9,12 @@
 #include "redis/server/tls_context.h"
 #include "redis/server/tls_guard.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* ---- explaining failures ------------------------------------------------------------------- */
 
@@ -124,105 +121,7 @@ int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
     return RELOCK_E_CONN;
 }
 
-/* ---- the socket for OpenSSL ---------------------------------------------------------------- */
-
-/* Each record of TLS begins with its type; other bytes are not TLS. */
-#define RECORD_ALERT 21
-#define RECORD_HANDSHAKE 22
-
-static int try_again(BIO *handle, int retry)
-{
-    BIO_set_flags(handle, retry | BIO_FLAGS_SHOULD_RETRY);
-    return -1;
-}
-
-static int on_errno(struct relock_tls_bio *bio, BIO *handle, int retry)
-{
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        return try_again(handle, retry);
-    bio->err = errno;
-    return -1;
-}
-
-static int bio_write(BIO *handle, const char *data, int len)
-{
-    struct relock_tls_bio *bio = BIO_get_data(handle);
-    ssize_t n;
-
-    BIO_clear_retry_flags(handle);
-    if (bio->step != RELOCK_TLS_BIO_UNSENT)
-        return try_again(handle, BIO_FLAGS_WRITE);
-    n = send(bio->fd, data, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    bio->step = n < 0 ? RELOCK_TLS_BIO_FULL : RELOCK_TLS_BIO_SENT;
-    return n < 0 ? on_errno(bio, handle, BIO_FLAGS_WRITE) : (int)n;
-}
-
-static int receive(struct relock_tls_bio *bio, BIO *handle, char *data, int len)
-{
-    ssize_t n = recv(bio->fd, data, (size_t)len, MSG_DONTWAIT);
-
-    if (n < 0)
-        return on_errno(bio, handle, BIO_FLAGS_READ);
-    bio->is_ended = n == 0;
-    if (n > 0 && bio->peer == RELOCK_TLS_BIO_UNHEARD)
-        bio->peer = *data == RECORD_HANDSHAKE || *data == RECORD_ALERT ? RELOCK_TLS_BIO_TLS
-                                                                       : RELOCK_TLS_BIO_PLAIN;
-    return bio->peer == RELOCK_TLS_BIO_PLAIN ? -1 : (int)n;
-}
-
-static int bio_read(BIO *handle, char *data, int len)
-{
-    struct relock_tls_bio *bio = BIO_get_data(handle);
-    size_t n = (size_t)len < bio->n_in ? (size_t)len : bio->n_in;
-
-    BIO_clear_retry_flags(handle);
-    if (bio->may_receive)
-        return receive(bio, handle, data, len);
-    if (n == 0)
-        return try_again(handle, BIO_FLAGS_READ);
-    memcpy(data, bio->in, n);
-    bio->in += n;
-    bio->n_in -= n;
-    return (int)n;
-}
-
-static long bio_ctrl(BIO *handle, int command, long number, void *arg)
-{
-    (void)handle;
-    (void)number;
-    (void)arg;
-    return command == BIO_CTRL_FLUSH; /* nothing is buffered; there is nothing else to control */
-}
-
-static BIO_METHOD *make_method(void)
-{
-    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "relock");
-
-    if (!method)
-        return NULL;
-    (void)BIO_meth_set_write(method, bio_write);
-    (void)BIO_meth_set_read(method, bio_read);
-    (void)BIO_meth_set_ctrl(method, bio_ctrl);
-    return method;
-}
-
-BIO *relock_tls_bio_init(struct relock_tls_bio *bio, int fd)
-{
-    BIO *handle;
-
-    *bio = (struct relock_tls_bio){.method = make_method(), .fd = fd, .may_receive = true};
-    handle = bio->method ? BIO_new(bio->method) : NULL;
-    if (!handle)
-        return NULL;
-    BIO_set_data(handle, bio);
-    BIO_set_init(handle, 1);
-    return handle;
-}
-
-void relock_tls_bio_deinit(struct relock_tls_bio *bio)
-{
-    BIO_meth_free(bio->method);
-}
+/* ---- life ---------------------------------------------------------------------------------- */
 
 enum state {
     SHAKING, /* in the handshake */
@@ -233,16 +132,14 @@ enum state {
 struct relock_tls {
     struct relock_tls_context *context;
     SSL *ssl;
-    struct relock_tls_bio bio;
+    BIO *outside; /* takes bytes of the server, and gives those for it; each way has a limit */
     enum state state;
-    bool was_asked;   /* by the server, for a certificate */
-    bool has_read;    /* bytes that were encrypted */
-    size_t n_pending; /* bytes of the record that was not sent completely */
+    bool was_asked;  /* by the server, for a certificate */
+    bool has_read;   /* bytes that were encrypted */
+    size_t n_sealed; /* bytes of commands, in the record that was not sent completely */
     struct relock_tls_verified verified;
     char why[RELOCK_WHY_MAX];
 };
-
-/* ---- life ---------------------------------------------------------------------------------- */
 
 /* The server asks for a certificate. Returns 1: go on, if need be without. */
 static int on_cert_request(SSL *ssl, void *arg)
@@ -255,22 +152,21 @@ static int on_cert_request(SSL *ssl, void *arg)
 }
 
 /* Between relock_tls_guard_enter and leave. */
-static bool init(struct relock_tls *tls, int fd)
+static bool init(struct relock_tls *tls)
 {
-    BIO *bio = relock_tls_bio_init(&tls->bio, fd);
+    BIO *inside;
 
-    tls->ssl = bio ? relock_tls_context_begin(tls->context, &tls->verified) : NULL;
-    if (!tls->ssl) {
-        BIO_free(bio);
+    tls->ssl = relock_tls_context_begin(tls->context, &tls->verified);
+    /* 0: the default, which has room for the longest record. */
+    if (!tls->ssl || BIO_new_bio_pair(&inside, 0, &tls->outside, 0) != 1)
         return false;
-    }
-    SSL_set_bio(tls->ssl, bio, bio);
+    SSL_set_bio(tls->ssl, inside, inside);
     SSL_set_cert_cb(tls->ssl, on_cert_request, tls);
     SSL_set_connect_state(tls->ssl);
     return true;
 }
 
-struct relock_tls *relock_tls_new(const struct relock_server *server, int fd)
+struct relock_tls *relock_tls_new(const struct relock_server *server)
 {
     struct relock_tls *tls = calloc(1, sizeof(*tls));
     bool done = false;
@@ -279,20 +175,10 @@ struct relock_tls *relock_tls_new(const struct relock_server *server, int fd)
         return NULL;
     tls->context = server->tls;
     if (relock_tls_guard_enter()) {
-        done = init(tls, fd);
+        done = init(tls);
         relock_tls_guard_leave();
     }
     return done ? tls : relock_tls_free(tls);
-}
-
-/* Between relock_tls_guard_enter and leave. */
-static void deinit(struct relock_tls *tls)
-{
-    tls->bio.step = RELOCK_TLS_BIO_UNSENT;
-    if (tls->ssl && tls->state != FAILED && SSL_is_init_finished(tls->ssl))
-        (void)SSL_shutdown(tls->ssl);
-    SSL_free(tls->ssl);
-    relock_tls_bio_deinit(&tls->bio);
 }
 
 struct relock_tls *relock_tls_free(struct relock_tls *tls)
@@ -300,7 +186,8 @@ struct relock_tls *relock_tls_free(struct relock_tls *tls)
     if (!tls)
         return NULL;
     if (relock_tls_guard_enter()) {
-        deinit(tls);
+        SSL_free(tls->ssl);
+        BIO_free(tls->outside);
         relock_tls_guard_leave();
     }
     free(tls);
@@ -320,11 +207,10 @@ static int explain(struct relock_tls *tls, int result, const char *why)
     return result;
 }
 
-/* The socket has failed or ended. */
-static int explain_end(struct relock_tls *tls)
+/* The connection has ended. `err`: of the socket; 0: the server has closed it. */
+static int explain_end(struct relock_tls *tls, int err)
 {
-    const char *what =
-        tls->bio.err ? relock_status_errno(tls->bio.err) : "the server closed the connection";
+    const char *what = err ? relock_status_errno(err) : "the server closed the connection";
     const char *hint = "";
 
     if (tls->state == SHAKING)
@@ -344,14 +230,13 @@ static int explain_error(struct relock_tls *tls)
     return r == RELOCK_E_AUTH && tls->has_read ? RELOCK_E_CONN : r;
 }
 
-static int find_cause(struct relock_tls *tls, int error)
+/* Returns false if OpenSSL has ended. */
+static bool enter(struct relock_tls *tls)
 {
-    if (tls->bio.peer == RELOCK_TLS_BIO_PLAIN)
-        return explain(tls, RELOCK_E_CONN,
-                       "the server does not speak TLS on this port: use redis://, or its TLS port");
-    if (tls->bio.err || tls->bio.is_ended || error == SSL_ERROR_ZERO_RETURN)
-        return explain_end(tls);
-    return explain_error(tls);
+    if (relock_tls_guard_enter())
+        return true;
+    (void)explain(tls, RELOCK_E_CONN, "OpenSSL has ended, because this process ends");
+    return false;
 }
 
 /* After `why` has got the cause, which depends on the state. */
@@ -361,7 +246,7 @@ static int fail(struct relock_tls *tls, int result)
     return result;
 }
 
-/* `done` is what a function of OpenSSL has returned. */
+/* `done` is what a function of OpenSSL has returned. Between enter and leave. */
 static int result_of(struct relock_tls *tls, int done)
 {
     int error = SSL_get_error(tls->ssl, done);
@@ -370,21 +255,10 @@ static int result_of(struct relock_tls *tls, int done)
         return RELOCK_OK;
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
         return RELOCK_AGAIN;
-    return fail(tls, find_cause(tls, error));
+    return fail(tls, error == SSL_ERROR_ZERO_RETURN ? explain_end(tls, 0) : explain_error(tls));
 }
 
-/* ---- steps --------------------------------------------------------------------------------- */
-
-/* Returns false if OpenSSL has ended. */
-static bool enter(struct relock_tls *tls)
-{
-    tls->bio.step = RELOCK_TLS_BIO_UNSENT;
-    if (!relock_tls_guard_enter()) {
-        (void)explain(tls, RELOCK_E_CONN, "OpenSSL has ended, because this process ends");
-        return false;
-    }
-    return true;
-}
+/* ---- the handshake ------------------------------------------------------------------------- */
 
 static int check_name(struct relock_tls *tls)
 {
@@ -396,26 +270,25 @@ static int check_name(struct relock_tls *tls)
 
 int relock_tls_shake(struct relock_tls *tls)
 {
-    int r;
+    int r = RELOCK_E_CONN;
 
     if (!enter(tls))
         return RELOCK_E_CONN;
-    r = result_of(tls, SSL_do_handshake(tls->ssl));
+    if (tls->state == SHAKING)
+        r = result_of(tls, SSL_do_handshake(tls->ssl));
     if (r == RELOCK_OK)
         r = check_name(tls);
-    if (r == RELOCK_OK) {
+    if (r == RELOCK_OK)
         tls->state = OPEN;
-        tls->bio.may_receive = false;
-    } else if (r < 0) {
+    else if (r < 0)
         relock_tls_context_forget(tls->context);
-    }
     relock_tls_guard_leave();
     return r;
 }
 
 bool relock_tls_wants_to_write(const struct relock_tls *tls)
 {
-    return SSL_want_write(tls->ssl);
+    return BIO_ctrl_pending(tls->outside) > 0 || SSL_want_write(tls->ssl);
 }
 
 void relock_tls_describe(const struct relock_tls *tls, char out[RELOCK_WHY_MAX])
@@ -425,80 +298,37 @@ void relock_tls_describe(const struct relock_tls *tls, char out[RELOCK_WHY_MAX])
                    SSL_session_reused(tls->ssl) ? ", session resumed" : "");
 }
 
-/* A server that requires a certificate may close the connection before we send, but says why.
- * Between relock_tls_guard_enter and leave. */
-static int hear_why(struct relock_tls *tls, int result)
+/* ---- bytes from the server ----------------------------------------------------------------- */
+
+/* Each record of TLS begins with its type; other bytes are not TLS. */
+#define RECORD_ALERT 21
+#define RECORD_HANDSHAKE 22
+
+/* Its messages want answers, and it reads none. */
+#define TAKES_NO_ANSWERS "the server does not take answers to its TLS messages"
+
+static bool is_tls(char first_byte)
 {
-    char byte;
-    size_t n;
-
-    tls->bio.may_receive = true;
-    ERR_clear_error();
-    (void)SSL_read_ex(tls->ssl, &byte, 1, &n);
-    return ERR_peek_error() ? explain_error(tls) : result;
-}
-
-static size_t size_of_record(const struct relock_tls *tls, size_t len)
-{
-    if (tls->n_pending > 0)
-        return tls->n_pending;
-    return len < SSL3_RT_MAX_PLAIN_LENGTH ? len : SSL3_RT_MAX_PLAIN_LENGTH;
-}
-
-/* As send(2) on a blocking socket, which would block inside OpenSSL. */
-static void wait_for_room(const struct relock_tls *tls)
-{
-    struct pollfd pollfd = {.fd = tls->bio.fd, .events = POLLOUT};
-    struct timeval limit = {0};
-    socklen_t len = sizeof(limit);
-    int limit_ms;
-
-    if (fcntl(tls->bio.fd, F_GETFL) & O_NONBLOCK)
-        return;
-    (void)getsockopt(tls->bio.fd, SOL_SOCKET, SO_SNDTIMEO, &limit, &len);
-    limit_ms = (int)(limit.tv_sec * 1000 + limit.tv_usec / 1000);
-    (void)poll(&pollfd, 1, limit_ms > 0 ? limit_ms : -1);
-}
-
-/* Until the rest comes, OpenSSL neither begins nor completes a record. A thread that sends
- * does not receive. */
-static int stop_at_part(struct relock_tls *tls)
-{
-    return fail(tls, explain(tls, RELOCK_E_CONN, "the server has sent part of a TLS message"));
-}
-
-/* Passes one record at a time to OpenSSL. Of several, OpenSSL does not tell that the first was sent
- * if the next was not: its commands would count as unsent, and the server would run them. */
-int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t *sent)
-{
-    size_t n = size_of_record(tls, len);
-    int r;
-
-    if (!enter(tls))
-        return RELOCK_E_CONN;
-    r = result_of(tls, SSL_write_ex(tls->ssl, data, n, sent));
-    if (r == RELOCK_AGAIN && SSL_want_read(tls->ssl))
-        r = stop_at_part(tls);
-    if (r < 0 && tls->was_asked && !tls->has_read)
-        r = hear_why(tls, r);
-    relock_tls_guard_leave();
-    tls->n_pending = r == RELOCK_AGAIN ? n : 0;
-    if (r == RELOCK_AGAIN && tls->bio.step == RELOCK_TLS_BIO_FULL)
-        wait_for_room(tls);
-    return r;
+    return first_byte == RECORD_HANDSHAKE || first_byte == RECORD_ALERT;
 }
 
 void relock_tls_feed(struct relock_tls *tls, const char *bytes, size_t len)
 {
-    tls->bio.in = bytes;
-    tls->bio.n_in = len;
+    if (BIO_number_written(tls->outside) == 0 && !is_tls(*bytes))
+        (void)fail(tls, explain(tls, RELOCK_E_CONN,
+                                "the server does not speak TLS on this port: use redis://, or its "
+                                "TLS port"));
+    if (tls->state != FAILED && BIO_write(tls->outside, bytes, (int)len) != (int)len)
+        (void)fail(tls, explain(tls, RELOCK_E_CONN, TAKES_NO_ANSWERS));
 }
 
 int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len)
 {
     int r;
 
-    if (tls->bio.n_in == 0 && !SSL_has_pending(tls->ssl))
+    if (tls->state == FAILED)
+        return RELOCK_E_CONN;
+    if (BIO_ctrl_wpending(tls->outside) == 0 && !SSL_has_pending(tls->ssl))
         return RELOCK_AGAIN;
     if (!enter(tls))
         return RELOCK_E_CONN;
@@ -506,16 +336,81 @@ int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len
     relock_tls_guard_leave();
     if (r == RELOCK_OK)
         tls->has_read = true;
-    /* OpenSSL answers the server's messages while it reads. The bytes that were fed do not live
-     * until it can. */
-    if (r == RELOCK_AGAIN && tls->bio.n_in > 0)
-        return fail(tls, explain(tls, RELOCK_E_CONN,
-                                 "the server does not take answers to its TLS messages"));
+    /* OpenSSL answers the server's messages while it reads. */
+    if (r == RELOCK_AGAIN && SSL_want_write(tls->ssl))
+        return fail(tls, explain(tls, RELOCK_E_CONN, TAKES_NO_ANSWERS));
     return r;
 }
 
 int relock_tls_socket_failed(struct relock_tls *tls, int err)
 {
-    tls->bio.err = err;
-    return fail(tls, explain_end(tls));
+    int r = explain_end(tls, err);
+
+    if (tls->state == SHAKING && enter(tls)) {
+        relock_tls_context_forget(tls->context);
+        relock_tls_guard_leave();
+    }
+    return r;
+}
+
+/* ---- bytes for the server ------------------------------------------------------------------ */
+
+static size_t peek(const struct relock_tls *tls, const char **bytes)
+{
+    char *first = NULL;
+    int n = BIO_nread0(tls->outside, &first);
+
+    *bytes = first;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* One record at a time: of several, nobody could tell which commands the server can decrypt. */
+static int seal(struct relock_tls *tls, const char *data, size_t len)
+{
+    size_t n = len < SSL3_RT_MAX_PLAIN_LENGTH ? len : SSL3_RT_MAX_PLAIN_LENGTH;
+    int r;
+
+    if (!enter(tls))
+        return RELOCK_E_CONN;
+    r = result_of(tls, SSL_write_ex(tls->ssl, data, n, &tls->n_sealed));
+    relock_tls_guard_leave();
+    /* Until the rest comes, OpenSSL begins no record. A thread that sends does not receive. */
+    if (r == RELOCK_AGAIN)
+        return fail(tls, explain(tls, RELOCK_E_CONN, "the server has sent part of a TLS message"));
+    return r;
+}
+
+int relock_tls_seal(struct relock_tls *tls, const char **bytes, size_t *len)
+{
+    int r = RELOCK_OK;
+
+    if (BIO_ctrl_pending(tls->outside) == 0)
+        r = seal(tls, *bytes, *len);
+    *len = peek(tls, bytes);
+    return r;
+}
+
+size_t relock_tls_sent(struct relock_tls *tls, size_t n)
+{
+    char *bytes;
+    size_t n_sent = tls->n_sealed;
+
+    (void)BIO_nread(tls->outside, &bytes, (int)n);
+    if (BIO_ctrl_pending(tls->outside) > 0)
+        return 0;
+    tls->n_sealed = 0;
+    return n_sent;
+}
+
+size_t relock_tls_answer(const struct relock_tls *tls, const char **bytes)
+{
+    return tls->n_sealed == 0 ? peek(tls, bytes) : 0;
+}
+
+void relock_tls_end(struct relock_tls *tls)
+{
+    if (tls->state == OPEN && enter(tls)) {
+        (void)SSL_shutdown(tls->ssl);
+        relock_tls_guard_leave();
+    }
 }

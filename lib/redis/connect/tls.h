@@ -1,11 +1,10 @@
 /*
- * Tls - one encrypted connection over a socket of ours
+ * Tls - encrypts and decrypts the bytes of one connection
  *
- * OpenSSL encrypts and decrypts, and never waits: its user waits for the socket, until a deadline
- * of its own. Sending makes at most one call to send(2), and waits only as send(2) would. Reading
- * receives nothing: its user receives the bytes and feeds them. So no decrypted byte is left behind
- * that poll(2) would not tell of, and a server that sends byte by byte cannot hold a call beyond
- * its deadline.
+ * It never meets the socket. Bytes of the server go in, and plain bytes come out; commands go in,
+ * and bytes for the server come out, with those that TLS needs for itself. wire.c receives and
+ * sends them. So nothing here waits, and all decrypted bytes are taken at once: poll(2) would not
+ * tell of others.
  *
  * A forked child never calls OpenSSL for its parent's connections: the server would take the bytes
  * for its parent's.
@@ -17,7 +16,6 @@
 
 #include "redis/server/server.h"
 
-#include <openssl/bio.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -36,83 +34,32 @@ struct ssl_st;
 int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
                      char why[RELOCK_WHY_MAX]);
 
-/* The bytes that the present step has sent. */
-enum relock_tls_bio_step {
-    RELOCK_TLS_BIO_UNSENT,
-    RELOCK_TLS_BIO_SENT,
-    RELOCK_TLS_BIO_FULL, /* the socket took nothing */
-};
-
-/* The protocol of the server, by its first byte. */
-enum relock_tls_bio_peer {
-    RELOCK_TLS_BIO_UNHEARD,
-    RELOCK_TLS_BIO_TLS,
-    RELOCK_TLS_BIO_PLAIN, /* something else */
-};
-
-/* A socket as OpenSSL sees it, which never makes OpenSSL wait. Each step writes to the socket at
- * most once. OpenSSL receives from the socket during the handshake; after that, it reads only bytes
- * that were fed. */
-struct relock_tls_bio {
-    BIO_METHOD *method;
-    int fd;
-    enum relock_tls_bio_step step;
-    enum relock_tls_bio_peer peer;
-    bool may_receive; /* else OpenSSL reads what was fed */
-    bool is_ended;    /* the server has closed the socket */
-    int err;          /* of the socket; 0: none */
-    const char *in;   /* fed */
-    size_t n_in;      /* bytes that were fed and not taken by OpenSSL */
-};
-
-/* Sets up a connected socket, and makes the BIO for it, which the caller frees. Returns NULL when
- * out of memory; deinit also then. Between relock_tls_guard_enter and leave. */
-BIO *relock_tls_bio_init(struct relock_tls_bio *bio, int fd);
-
-/* The BIO is freed already. Between enter and leave. */
-void relock_tls_bio_deinit(struct relock_tls_bio *bio);
-
 struct relock_tls;
 
-/* A connected socket. */
-struct relock_socket {
-    int fd;
-    struct relock_tls *tls; /* NULL: it is not encrypted */
-};
+/* Before the handshake. The server has a TLS context. Returns NULL when out of memory. */
+struct relock_tls *relock_tls_new(const struct relock_server *server);
 
-/* Over a socket that is connected and non-blocking. The server has a TLS context. Returns NULL when
- * out of memory. */
-struct relock_tls *relock_tls_new(const struct relock_server *server, int fd);
-
-/* Tells the server, if that is possible at once, that nothing more comes. Leaves the socket open.
- * Takes NULL. Returns NULL. */
+/* Takes NULL. Returns NULL. */
 struct relock_tls *relock_tls_free(struct relock_tls *tls);
 
 /*
- * Begins or continues the handshake.
+ * Begins the handshake, or continues it with the bytes that were fed.
  *
- * Returns RELOCK_OK; RELOCK_AGAIN: call again when the socket is ready; RELOCK_E_AUTH,
- * RELOCK_E_CONN, RELOCK_E_NOMEM.
+ * Returns RELOCK_OK; RELOCK_AGAIN: call again when more was fed, or when the answer was sent that
+ * had no room; RELOCK_E_AUTH, RELOCK_E_CONN, RELOCK_E_NOMEM.
  */
 int relock_tls_shake(struct relock_tls *tls);
 
-/* Whether the handshake waits until the socket is writable; else until it is readable. */
+/* Whether bytes for the server have to be sent before the handshake goes on; else those of the
+ * server are missing. */
 bool relock_tls_wants_to_write(const struct relock_tls *tls);
 
 /* The version, the cipher, and whether a session was resumed. */
 void relock_tls_describe(const struct relock_tls *tls, char out[RELOCK_WHY_MAX]);
 
-/*
- * Encrypts and sends the beginning of `data`. `*sent`: how much of it. After RELOCK_AGAIN, call
- * again with the same data, and more if there is any, when the socket is writable.
- *
- * Returns RELOCK_OK, RELOCK_AGAIN, RELOCK_E_CONN, RELOCK_E_NOMEM; before the first reply also
- * RELOCK_E_AUTH.
- */
-int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t *sent);
-
-/* Gives it bytes that came from the server. They must live until read returns RELOCK_AGAIN or a
- * failure. */
+/* Gives it bytes that came from the server, at least one, and at most 16 kB, and copies them. The
+ * next call for the handshake, or to read, has the result. Before it feeds again, its user reads
+ * until RELOCK_AGAIN. */
 void relock_tls_feed(struct relock_tls *tls, const char *bytes, size_t len);
 
 /*
@@ -121,6 +68,26 @@ void relock_tls_feed(struct relock_tls *tls, const char *bytes, size_t len);
  * reject a certificate only after the handshake.
  */
 int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len);
+
+/*
+ * Takes commands, and gives bytes to send. If none are left from earlier calls, encrypts the
+ * beginning of the commands. After a part was sent, call again with the same commands, and more if
+ * there are any.
+ *
+ * Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM.
+ */
+int relock_tls_seal(struct relock_tls *tls, const char **bytes, size_t *len);
+
+/* `n` of the bytes that it gave were sent. Returns how many bytes of commands the server can now
+ * decrypt that it could not decrypt before. */
+size_t relock_tls_sent(struct relock_tls *tls, size_t n);
+
+/* Gives the bytes of the handshake, of an alert, or of an answer to a message of TLS, and returns
+ * how many. There are none while a record of commands is sent in part. */
+size_t relock_tls_answer(const struct relock_tls *tls, const char **bytes);
+
+/* The answer then tells the server that nothing more comes. */
+void relock_tls_end(struct relock_tls *tls);
 
 /* Its user has met an error of the socket, or its end, for which `err` is 0. Returns RELOCK_E_CONN.
  */

@@ -84,6 +84,64 @@ static bool limit_replies(struct relock_wire *wire)
     return true;
 }
 
+/* ---- the socket ---------------------------------------------------------------------------- */
+
+/* Sends what TLS says by itself, as far as that is possible at once. */
+static void answer(struct relock_socket socket)
+{
+    const char *bytes;
+    size_t len = relock_tls_answer(socket.tls, &bytes);
+    ssize_t n = len > 0 ? send(socket.fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+
+    if (n > 0)
+        (void)relock_tls_sent(socket.tls, (size_t)n);
+}
+
+/* A signal, or the socket's timeout, which would start anew: the caller checks its deadline. */
+static bool is_passing(int err)
+{
+    return err == EAGAIN || err == EWOULDBLOCK || err == EINTR;
+}
+
+int relock_socket_shake(struct relock_socket socket)
+{
+    char bytes[READ_BYTES];
+    ssize_t n = recv(socket.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    int r;
+
+    if (n == 0 || (n < 0 && !is_passing(errno)))
+        return relock_tls_socket_failed(socket.tls, n < 0 ? errno : 0);
+    if (n > 0)
+        relock_tls_feed(socket.tls, bytes, (size_t)n);
+    r = relock_tls_shake(socket.tls);
+    answer(socket);
+    return r;
+}
+
+static struct relock_tls *end_tls(struct relock_socket socket)
+{
+    if (socket.tls) {
+        relock_tls_end(socket.tls);
+        answer(socket);
+    }
+    return relock_tls_free(socket.tls);
+}
+
+/* A forked child may have a copy of the descriptor: end the connection for both. */
+static void close_descriptor(int fd)
+{
+    (void)shutdown(fd, SHUT_RDWR);
+    close(fd);
+}
+
+void relock_socket_close(struct relock_socket socket)
+{
+    (void)end_tls(socket);
+    close_descriptor(socket.fd);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
 void relock_wire_init(struct relock_wire *wire, const char *label)
 {
     *wire = (struct relock_wire){.label = label, .fd = -1};
@@ -104,20 +162,12 @@ static void free_reader(struct relock_wire *wire)
     wire->limit = NULL;
 }
 
-/* A forked child may have a copy of the descriptor: end the connection for both. */
-static void close_socket(int fd)
-{
-    (void)shutdown(fd, SHUT_RDWR);
-    close(fd);
-}
-
 int relock_wire_open(struct relock_wire *wire, struct relock_socket socket)
 {
     wire->reader = redisReaderCreate();
     if (!wire->reader || !limit_replies(wire)) {
         free_reader(wire);
-        (void)relock_tls_free(socket.tls);
-        close_socket(socket.fd);
+        relock_socket_close(socket);
         return RELOCK_E_NOMEM;
     }
     /* Keep a large buffer that has become empty, until the connection ends. hiredis would replace
@@ -138,10 +188,10 @@ void relock_wire_close(struct relock_wire *wire)
 
     /* A forked child closes the descriptor that it finds here, so clear it before closing. Until
      * the end of TLS, a fork may wait for this thread: the child must find the descriptor. */
-    wire->tls = relock_tls_free(wire->tls);
+    wire->tls = end_tls((struct relock_socket){fd, wire->tls});
     wire->fd = -1;
     if (fd >= 0)
-        close_socket(fd);
+        close_descriptor(fd);
     free_reader(wire);
     relock_buffer_clear(&wire->out);
     wire->sent = 0;
@@ -194,30 +244,23 @@ static int fail_socket(struct relock_wire *wire, int err)
 
 static int fail_errno(struct relock_wire *wire)
 {
-    /* After a signal the socket's timeout would start anew, so the caller checks its deadline. */
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        return RELOCK_AGAIN;
-    return fail_socket(wire, errno);
+    return is_passing(errno) ? RELOCK_AGAIN : fail_socket(wire, errno);
 }
 
 /* Sends what it can. Returns RELOCK_OK, RELOCK_AGAIN, or a failure. */
 static int send_some(struct relock_wire *wire)
 {
-    const char *data = wire->out.data + wire->sent;
+    const char *bytes = wire->out.data + wire->sent;
     size_t len = wire->out.len - wire->sent;
-    size_t n_sent = 0;
+    int r = wire->tls ? relock_tls_seal(wire->tls, &bytes, &len) : RELOCK_OK;
     ssize_t n;
-    int r;
 
-    if (wire->tls) {
-        r = relock_tls_send(wire->tls, data, len, &n_sent);
-        wire->sent += n_sent;
-        return r < 0 ? fail_tls(wire, r) : r;
-    }
-    n = send(wire->fd, data, len, MSG_NOSIGNAL);
+    if (r < 0)
+        return fail_tls(wire, r);
+    n = send(wire->fd, bytes, len, MSG_NOSIGNAL);
     if (n < 0)
         return fail_errno(wire);
-    wire->sent += (size_t)n;
+    wire->sent += wire->tls ? relock_tls_sent(wire->tls, (size_t)n) : (size_t)n;
     return RELOCK_OK;
 }
 
@@ -262,19 +305,21 @@ static int feed(struct relock_wire *wire, const char *bytes, size_t n)
     return RELOCK_OK;
 }
 
-/* Returns RELOCK_AGAIN if the bytes hold no reply: OpenSSL has kept or handled them. */
-static int decrypt(struct relock_wire *wire, const char *bytes, size_t n)
+/* Decrypts all that was fed. Returns RELOCK_AGAIN if that holds no reply: OpenSSL has kept or
+ * handled it. */
+static int decrypt(struct relock_wire *wire)
 {
     char plain[PLAIN_BYTES];
     int result = RELOCK_AGAIN;
+    size_t n;
     int r;
 
-    relock_tls_feed(wire->tls, bytes, n);
     while ((r = relock_tls_read(wire->tls, plain, sizeof(plain), &n)) == RELOCK_OK) {
         result = feed(wire, plain, n);
         if (result < 0)
             return result;
     }
+    answer((struct relock_socket){wire->fd, wire->tls});
     if (r == RELOCK_AGAIN)
         return result;
     if (result == RELOCK_AGAIN)
@@ -286,14 +331,25 @@ static int decrypt(struct relock_wire *wire, const char *bytes, size_t n)
 
 static int take_in(struct relock_wire *wire, const char *bytes, size_t n)
 {
-    return wire->tls ? decrypt(wire, bytes, n) : feed(wire, bytes, n);
+    if (!wire->tls)
+        return feed(wire, bytes, n);
+    relock_tls_feed(wire->tls, bytes, n);
+    return decrypt(wire);
 }
 
 static int fill(struct relock_wire *wire, int flags)
 {
     char bytes[READ_BYTES];
-    ssize_t n = recv(wire->fd, bytes, sizeof(bytes), flags);
+    ssize_t n;
 
+    /* The first bytes may have come with the last ones of the handshake. */
+    if (wire->tls && !wire->has_received) {
+        int r = decrypt(wire);
+
+        if (r != RELOCK_AGAIN)
+            return r;
+    }
+    n = recv(wire->fd, bytes, sizeof(bytes), flags);
     if (n < 0)
         return fail_errno(wire);
     return n == 0 ? fail_socket(wire, 0) : take_in(wire, bytes, (size_t)n);

@@ -18,6 +18,23 @@ struct redisReply;
 struct redisReader;
 struct relock_wire_limit;
 
+/* A connected socket. */
+struct relock_socket {
+    int fd;
+    struct relock_tls *tls; /* NULL: it is not encrypted */
+};
+
+/*
+ * Begins or continues the handshake of TLS, without blocking. Receives once, and sends once.
+ *
+ * Returns RELOCK_OK; RELOCK_AGAIN: call again when the socket is ready; RELOCK_E_AUTH,
+ * RELOCK_E_CONN, RELOCK_E_NOMEM.
+ */
+int relock_socket_shake(struct relock_socket socket);
+
+/* Ends a connection, and tells the server if that is possible at once. */
+void relock_socket_close(struct relock_socket socket);
+
 struct relock_wire {
     const char *label;
     int fd;                 /* -1 when closed */
@@ -47,12 +64,12 @@ void relock_wire_close(struct relock_wire *wire);
 /* As close, but leaves the socket open and returns it. */
 struct relock_socket relock_wire_release(struct relock_wire *wire);
 
-/* Writes once. Returns RELOCK_OK when `out` is empty; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM;
- * before the first reply also RELOCK_E_AUTH: the server rejects our certificate. */
+/* Writes once. Returns RELOCK_OK when `out` is empty; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM.
+ * After a failure, what the server has sent can still be read: it may have the reason. */
 int relock_wire_flush(struct relock_wire *wire);
 
 /* Reads once. Returns RELOCK_OK when something came; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM;
- * before the first reply also RELOCK_E_AUTH. */
+ * before the first reply also RELOCK_E_AUTH: the server rejects our certificate. */
 int relock_wire_fill(struct relock_wire *wire);
 
 /* The same, but does not block. */

@@ -530,7 +530,7 @@ void relock_async_conn_attend(struct relock_async_conn *conn)
 /* A server that refuses a connection closes it behind the reason. */
 static void fail_to_write(struct relock_async_conn *conn)
 {
-    if (conn->state == RELOCK_ASYNC_CONN_LOGGING_IN && !conn->wire.tls)
+    if (conn->state == RELOCK_ASYNC_CONN_LOGGING_IN)
         receive(conn);
     if (conn->wire.fd >= 0)
         fail(conn, conn->wire.why);

@@ -31,9 +31,7 @@ static void spare_drop(struct relock_spare *spare)
 
     if (!relock_spare_take(spare, &loan))
         return;
-    (void)relock_tls_free(loan.socket.tls);
-    (void)shutdown(loan.socket.fd, SHUT_RDWR); /* a forked child may have a copy */
-    close(loan.socket.fd);
+    relock_socket_close(loan.socket);
     (void)relock_conn_id_unref(loan.conn_id);
 }
 

@@ -17,7 +17,7 @@
 #define RELOCK_LANES_H
 
 #include "base/thread.h"
-#include "redis/connect/tls.h"
+#include "redis/connect/wire.h"
 #include "redis/server/server.h"
 
 #include <stdbool.h>

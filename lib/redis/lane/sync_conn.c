@@ -371,7 +371,7 @@ static int connect_until(struct relock_sync_conn *conn, uint64_t deadline_ms)
         if (r == RELOCK_OK)
             r = begin_login(conn, socket, conn->connect_by_ms);
         /* A server that refuses a connection closes it behind the reason. */
-        if (r == RELOCK_E_CONN && conn->state == RELOCK_SYNC_CONN_LOGGING_IN && !conn->wire.tls)
+        if (r == RELOCK_E_CONN && conn->state == RELOCK_SYNC_CONN_LOGGING_IN)
             r = RELOCK_OK;
     }
     return r == RELOCK_OK ? log_in(conn, deadline_ms) : r;

@@ -191,8 +191,6 @@ static SSL_CTX *make_ctx(bool is_insecure)
         (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     /* Without renegotiation, sending needs bytes of the server only after a part of a message. */
     (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
-    /* The buffer of commands may grow, and so move, between two attempts to send. */
-    (void)SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
     SSL_CTX_set_verify(ctx, is_insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, on_verification);
     (void)SSL_CTX_set_session_cache_mode(ctx,
