@@ -99,12 +99,11 @@ int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms
 /* Returns RELOCK_OK if it is connected, else RELOCK_E_CONN. */
 int relock_sync_conn_keep(struct relock_sync_conn *conn);
 
-/* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM; before the
- * first reply also RELOCK_E_AUTH. */
+/* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM. */
 int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
 
-/* Waits for the next reply, which the caller frees. Returns as relock_sync_conn_send, or
- * RELOCK_AGAIN at the deadline: the reply may still come. */
+/* Waits for the next reply, which the caller frees. Returns as relock_sync_conn_send; before the
+ * first reply also RELOCK_E_AUTH; RELOCK_AGAIN at the deadline: the reply may still come. */
 int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
                              struct redisReply **reply);
 
