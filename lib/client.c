@@ -127,14 +127,6 @@ static void client_dispose(struct relock_client *client)
     relock_server_deinit(&client->server);
 }
 
-static void abandon(struct relock_client *client)
-{
-    /* Threads of the parent may have been changing all other fields at the moment of the fork. */
-    relock_io_abandon(client);
-    relock_topology_abandon(client->topology);
-    relock_server_abandon(&client->server);
-}
-
 /* Waits until no other thread uses the client, and no new one can. */
 static void close_calls(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
@@ -171,7 +163,7 @@ struct relock_client *relock_client_free(struct relock_client *client)
         return NULL;
     relock_thread_enter(&thread);
     if (client->generation != relock_fork_generation())
-        abandon(client);
+        relock_descriptor_close_all(client); /* a thread of the parent may have been changing it */
     else if (relock_callback_is_inside())
         relock_log_write(&client->log, RELOCK_LOG_ERROR,
                          "relock_client_free was called from a callback: the client is not freed; "
@@ -236,6 +228,7 @@ static int init_server(struct relock_client *client, const struct relock_options
         named.client_name = relock_options_name(host, getpid(), name);
     }
     r = relock_server_init(&client->server, &named, client->id, &client->log);
+    client->server.scope = client;
     return r == RELOCK_OK ? relock_sentinels_attach(&client->server, &named, client->id) : r;
 }
 

@@ -170,10 +170,3 @@ void relock_io_stop(struct relock_client *client)
     relock_node_io_stop(client->topology);
     client->loop = relock_loop_free(client->loop);
 }
-
-void relock_io_abandon(struct relock_client *client)
-{
-    relock_switches_abandon(client->switches);
-    relock_node_io_abandon(client->topology);
-    relock_loop_abandon(client->loop);
-}

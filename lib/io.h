@@ -17,7 +17,4 @@ int relock_io_start(struct relock_client *client);
 /* Ends the thread and closes the connections, as far as they were made. */
 void relock_io_stop(struct relock_client *client);
 
-/* In a forked child: only closes the descriptors. */
-void relock_io_abandon(struct relock_client *client);
-
 #endif

@@ -26,6 +26,18 @@ static void locks_of_all_nodes_can_be_held_together(void **state)
     clustered_unlock_all(locks);
 }
 
+static void a_forked_child_closes_the_connections_to_all_nodes(void **state)
+{
+    struct clustered *c = *state;
+    int64_t n_before = child_descriptors(NULL);
+    struct relock_client *client = clustered_client(c, NULL);
+    struct relock_lock *locks[CLUSTERED_LOCKS];
+
+    clustered_lock_all(c, client, locks);
+    assert_int_equal(child_descriptors(client), n_before);
+    clustered_unlock_all(locks);
+}
+
 static bool count_lock(const struct relock_lock_info *info, void *arg)
 {
     int *n = arg;
@@ -222,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(locks_of_all_nodes_can_be_held_together),
+        CLUSTER_TEST(a_forked_child_closes_the_connections_to_all_nodes),
         CLUSTER_TEST(locks_of_all_nodes_are_found),
         CLUSTER_TEST(a_node_without_slots_keeps_no_connection),
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),

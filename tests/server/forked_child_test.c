@@ -6,11 +6,14 @@
 #include "support/reactor.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LEASE_MS 3500
+#define N_OF_A_CLIENT 5 /* descriptors, at least: three connections, the loop, the reading */
+#define N_FORKS 100
 
 /* The objects that the child inherits. */
 struct heritage {
@@ -98,6 +101,41 @@ static void freeing_in_the_child_touches_nothing_of_the_parent(void **state)
     assert_int_equal(stats_of(client).reconnects, 0);
     assert_int_equal(losses_count(f->losses), 0);
     assert_result(relock_unlock(heritage.lock), RELOCK_OK);
+}
+
+/* With connections for calls, for renewals and for messages. */
+static void freeing_in_the_child_closes_all_descriptors_of_the_client(void **state)
+{
+    struct fixture *f = *state;
+    int64_t n_before = child_descriptors(NULL);
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting[2];
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    actors_begin_lock(waiting, 2, lock);
+    assert_true(wait_for_waiters(client, 2));
+    assert_true(probe_wait_lock_channels(f->probe, 1));
+    assert_true(child_descriptors(NULL) >= n_before + N_OF_A_CLIENT);
+    assert_int_equal(child_descriptors(client), n_before);
+
+    relock_client_shutdown(client);
+    assert_results(waiting, 2, RELOCK_E_CLOSED);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void freeing_in_the_child_works_while_connections_come_and_go(void **state)
+{
+    struct fixture *f = *state;
+    int64_t n_before = child_descriptors(NULL);
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.url = f->server->tcp_url});
+
+    for (int i = 0; i < N_FORKS; i++) {
+        probe_int(f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+        sched_yield();
+        assert_int_equal(child_descriptors(client), n_before);
+    }
 }
 
 /* As a daemon does. */
@@ -262,6 +300,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(every_call_in_the_child_returns_forked),
         SERVER_TEST(freeing_in_the_child_touches_nothing_of_the_parent),
+        SERVER_TEST(freeing_in_the_child_closes_all_descriptors_of_the_client),
+        SERVER_TEST(freeing_in_the_child_works_while_connections_come_and_go),
         SERVER_TEST(freeing_in_a_child_that_has_closed_its_descriptors_sets_no_errno),
         SERVER_TEST(freeing_works_in_the_child_while_the_parents_threads_lock),
         SERVER_TEST(a_client_made_in_the_child_is_a_stranger),
@@ -269,5 +309,5 @@ int main(void)
         SERVER_TEST(a_cancel_fired_in_the_child_is_the_childs_alone),
     };
 
-    return SERVER_TESTS_RUN(tests);
+    return cmocka_run_group_tests(tests, fixture_start_tcp, fixture_stop);
 }

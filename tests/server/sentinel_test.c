@@ -211,6 +211,22 @@ static void a_client_listens_to_every_sentinel(void **state)
         assert_true(wait_until(has_subscriber, s->at_sentinel[i], SOON_MS));
 }
 
+static void a_forked_child_closes_the_connections_to_the_sentinels_too(void **state)
+{
+    struct sentinels *s = *state;
+    struct relock_client *client;
+    int64_t n_before;
+
+    for (int i = 0; i < SENTINELS; i++)
+        assert_false(has_subscriber(s->at_sentinel[i])); /* the probes are connected */
+    n_before = child_descriptors(NULL);
+    client = sentinels_client(s, NULL);
+    for (int i = 0; i < SENTINELS; i++)
+        assert_true(wait_until(has_subscriber, s->at_sentinel[i], SOON_MS));
+    assert_int_equal(child_descriptors(client), n_before);
+    locks_at(s, client, 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, sentinels_begin, end)
 
 int main(void)
@@ -229,6 +245,7 @@ int main(void)
         TEST(a_server_in_place_of_a_sentinel_is_an_error),
         TEST(sentinels_have_credentials_of_their_own),
         TEST(a_client_listens_to_every_sentinel),
+        TEST(a_forked_child_closes_the_connections_to_the_sentinels_too),
     };
 
     return STEADY_SENTINELS_TESTS_RUN(tests);

@@ -131,10 +131,12 @@ static int free_and_lock(struct child *parent, void *arg)
 static void a_forked_child_leaves_the_connections_of_its_parent_alone(void **state)
 {
     struct fixture *f = *state;
+    int64_t n_before = child_descriptors(NULL);
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(child_descriptors(client), n_before);
     assert_int_equal(child_wait(child_start(free_and_lock, f), SOON_MS), EXIT_SUCCESS);
     assert_result(relock_extend(lock, 0, EXTENDED_MS), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);

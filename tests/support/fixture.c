@@ -3,8 +3,11 @@
 #include "support/actor.h"
 #include "support/child.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define MAX_DESCRIPTORS 1024 /* that a test may have open */
 
 static pid_t main_process; /* cmocka's frames are there */
 
@@ -202,6 +205,27 @@ void fixture_free_lock(struct fixture *f, struct relock_lock *lock)
 static bool has_logged_in(void *arg)
 {
     return probe_n_command_clients(arg, " name=relock:") == 2;
+}
+
+static int count_descriptors(struct child *parent, void *client)
+{
+    int64_t n = 0;
+
+    (void)relock_client_free(client);
+    for (int fd = 0; fd < MAX_DESCRIPTORS; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    child_must(child_send(parent, n));
+    return EXIT_SUCCESS;
+}
+
+int64_t child_descriptors(struct relock_client *client)
+{
+    struct child *child = child_start(count_descriptors, client);
+    int64_t n = -1;
+
+    assert_true(child_receive(child, &n));
+    assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
+    return n;
 }
 
 bool wait_for_login(struct probe *probe)

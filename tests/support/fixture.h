@@ -117,6 +117,9 @@ int fixture_late_is_timeout(const struct relock_how *how, int result);
 void fixture_free_client(struct fixture *f, struct relock_client *client);
 void fixture_free_lock(struct fixture *f, struct relock_lock *lock);
 
+/* How many descriptors a forked child has after it has freed this client; NULL: it frees none. */
+int64_t child_descriptors(struct relock_client *client);
+
 /* Waits until both connections that a client opens at once, for callers and for renewals, have
  * logged in. No other client may be there. */
 bool wait_for_login(struct probe *probe);

@@ -2,18 +2,22 @@
 #include "redis/connect/dial.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/status.h"
 #include "hosts.h"
 #include "places.h"
+#include "support/child.h"
 #include "support/leaks.h"
 #include "support/wait.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -150,6 +154,43 @@ static void a_dial_that_ends_during_a_race_leaves_nothing(void **state)
     assert_int_equal(dial.fd, -1);
 }
 
+static int close_all(struct child *parent, void *arg)
+{
+    (void)parent;
+    (void)arg;
+    relock_descriptor_close_all(server.scope);
+    child_must(fcntl(dial.fd, F_GETFD) < 0);
+    for (unsigned i = 0; i < dial.race.n_sockets; i++)
+        child_must(fcntl(dial.race.sockets[i], F_GETFD) < 0);
+    return EXIT_SUCCESS;
+}
+
+static void child_closes_all(void)
+{
+    assert_int_equal(child_wait(child_start(close_all, NULL), SOON_MS), EXIT_SUCCESS);
+}
+
+static void a_forked_child_closes_what_a_dial_has_open(void **state)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+
+    (void)state;
+
+    server.scope = &server;
+    relock_dial_init(&dial, &server);
+    addresses[0] = places_text(places_hang());
+    addresses[1] = places_text(places_hang());
+    assert_int_equal(relock_dial_step(&dial, now_ms, &got), RELOCK_AGAIN);
+    assert_int_equal(dial.state, RELOCK_DIAL_RESOLVING);
+    child_closes_all();
+    wait_for_dial();
+    assert_int_equal(relock_dial_step(&dial, now_ms, &got), RELOCK_AGAIN);
+    assert_int_equal(relock_dial_step(&dial, dial.deadline_ms, &got), RELOCK_AGAIN);
+    assert_int_equal(dial.state, RELOCK_DIAL_CONNECTING);
+    assert_int_equal(dial.race.n_sockets, 2);
+    child_closes_all();
+}
+
 static int option_of(int level, int option)
 {
     int value = -1;
@@ -191,6 +232,7 @@ int main(void)
         DIAL_TEST(a_host_without_an_answer_is_an_error_that_says_so),
         DIAL_TEST(a_host_that_refuses_is_an_error_that_says_so),
         DIAL_TEST(a_dial_that_ends_during_a_race_leaves_nothing),
+        DIAL_TEST(a_forked_child_closes_what_a_dial_has_open),
         DIAL_TEST(the_system_waits_no_longer_than_a_command_and_than_keep_alive),
     };
 

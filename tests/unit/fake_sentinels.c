@@ -88,7 +88,7 @@ int look_up(struct relock_found *found)
     const char *why = "";
     int r;
 
-    assert_int_equal(relock_lookup_new(server.resolver, &lookup, &why), RELOCK_OK);
+    assert_int_equal(relock_lookup_new(server.resolver, NULL, &lookup, &why), RELOCK_OK);
     pollfd.fd = relock_lookup_fd(lookup);
     assert_int_equal(poll(&pollfd, 1, (int)slow_ms(2 * SOON_MS)), 1);
     r = relock_lookup_take(lookup, &found->addresses, &why);

@@ -8,7 +8,7 @@ above all of them. hiredis, libev and OpenSSL are known in lib/redis alone, utha
 header alone, and lib/lock does not mention what is built on it. A header declares the functions of
 the .c of its name and no others; all others are static or public. NAME_none.c may define some of
 NAME.h in its place. The public header needs no other header. One module opens all descriptors, so
-that none is 0, 1 or 2.
+that none is 0, 1 or 2, and closes them, so that a forked child knows which are open.
 """
 import pathlib
 import re
@@ -26,7 +26,7 @@ GENERATED = ["scripts.h"]
 STAND_IN = "_none"
 OPENS_ALL = "base/descriptor.c"
 OPENS = (r"(?<![\w.>])(?:socket|socketpair|accept4?|eventfd|epoll_create1?|signalfd|timerfd_create|pipe2?|open|openat|"
-         r"fopen|fdopen|opendir|popen|dup|dup2|dup3|memfd_create|inotify_init1?|pidfd_open|shm_open)\s*\(|\bF_DUPFD")
+         r"fopen|fdopen|opendir|popen|close|dup|dup2|dup3|memfd_create|inotify_init1?|pidfd_open|shm_open)\s*\(|\bF_DUPFD")
 NOT_IN_LOCK = r"(?i)(?<![a-z])(vote|votes|tally|tallies|member|members|group|groups)(?![a-z])"
 
 

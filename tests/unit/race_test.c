@@ -31,7 +31,7 @@ static int begin(void **state)
 {
     (void)state;
     before = leaks_now();
-    relock_race_init(&race);
+    relock_race_init(&race, NULL);
     winner = -1;
     return 0;
 }

@@ -97,7 +97,7 @@ static struct relock_lookup *look_up(const char *host)
     if (!resolver)
         resolver = relock_resolver_new(host, PORT);
     assert_non_null(resolver);
-    assert_int_equal(relock_lookup_new(resolver, &lookup, &why), RELOCK_OK);
+    assert_int_equal(relock_lookup_new(resolver, NULL, &lookup, &why), RELOCK_OK);
     return lookup;
 }
 
@@ -239,7 +239,7 @@ static struct relock_lookup *look_up_with(struct relock_resolver *other)
     struct relock_lookup *lookup = NULL;
     const char *why = NULL;
 
-    assert_int_equal(relock_lookup_new(other, &lookup, &why), RELOCK_OK);
+    assert_int_equal(relock_lookup_new(other, NULL, &lookup, &why), RELOCK_OK);
     return lookup;
 }
 
@@ -367,7 +367,7 @@ static void a_forked_child_looks_up_names_too(void **state)
         struct relock_lookup *lookup = NULL;
         const char *why;
 
-        if (own && relock_lookup_new(own, &lookup, &why) == RELOCK_OK &&
+        if (own && relock_lookup_new(own, NULL, &lookup, &why) == RELOCK_OK &&
             is_readable(lookup, SOON_MS) && take(lookup) == RELOCK_OK)
             status = 0;
         relock_lookup_free(lookup);

@@ -30,7 +30,7 @@ static int make(struct relock_client *client, struct relock_events **events)
     new->client = client;
     new->refs = 1;
     new->is_open = true;
-    new->fd = relock_descriptor_eventfd();
+    new->fd = relock_descriptor_eventfd(new);
     if (new->fd >= 0) {
         *events = new;
         return RELOCK_OK;
@@ -85,7 +85,7 @@ static void close_queue(struct relock_client *client, struct relock_events *even
     events->is_open = false;
     DL_DELETE(client->guarded.events, events);
     empty(client, events);
-    (void)close(events->fd);
+    (void)relock_descriptor_close(events->fd);
     (void)relock_events_unref(events);
     relock_mutex_unlock(&client->mutex);
 }
@@ -124,7 +124,7 @@ struct relock_events *relock_events_free(struct relock_events *events)
         return NULL;
     relock_thread_enter(&thread);
     if (client->generation != relock_fork_generation()) {
-        (void)close(events->fd); /* a thread of the parent may have been changing the rest */
+        relock_descriptor_close_all(events); /* a thread of the parent may have been changing it */
         events = NULL;
     } else if (relock_callback_is_inside() || is_dispatched(client, events)) {
         log_misuse(client);

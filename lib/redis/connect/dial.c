@@ -27,22 +27,12 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 /* ---- racing addresses ---------------------------------------------------------------------- */
 
-void relock_race_init(struct relock_race *race)
+void relock_race_init(struct relock_race *race, const void *scope)
 {
-    *race = (struct relock_race){.fd = -1};
-}
-
-/* In a forked child: closes the sockets and does nothing else. */
-static void race_abandon(const struct relock_race *race)
-{
-    for (unsigned i = 0; i < race->n_sockets; i++)
-        close(race->sockets[i]);
-    if (race->fd >= 0)
-        close(race->fd);
+    *race = (struct relock_race){.scope = scope, .fd = -1};
 }
 
 /* A forked child may have the socket open, too, and would keep it in the set. */
@@ -51,20 +41,15 @@ static void leave_set(struct relock_race *race, int socket)
     (void)epoll_ctl(race->fd, EPOLL_CTL_DEL, socket, NULL);
 }
 
-/* A forked child closes the descriptors that it finds here, so clear them before closing. */
 static void stop(struct relock_race *race)
 {
-    int set = race->fd;
-
     while (race->n_sockets > 0) {
         int socket = race->sockets[--race->n_sockets];
 
         leave_set(race, socket);
-        close(socket);
+        (void)relock_descriptor_close(socket);
     }
-    race->fd = -1;
-    if (set >= 0)
-        close(set);
+    race->fd = relock_descriptor_close(race->fd);
 }
 
 void relock_race_end(struct relock_race *race)
@@ -143,7 +128,7 @@ static bool finish(struct relock_race *race, uint64_t now_ms, int *winner)
             i++;
             continue;
         }
-        close(take(race, i));
+        (void)relock_descriptor_close(take(race, i));
         race->err = err;
         race->next_ms = now_ms;
     }
@@ -157,7 +142,7 @@ static int begin_to_connect(struct relock_race *race, int socket, unsigned i)
     const struct sockaddr *address = (const void *)&race->addresses.at[i].address;
 
     if (race->fd < 0)
-        race->fd = relock_descriptor_epoll();
+        race->fd = relock_descriptor_epoll(race->scope);
     if (race->fd < 0)
         return errno;
     if (connect(socket, address, race->addresses.at[i].len) < 0 && errno != EINPROGRESS &&
@@ -170,15 +155,14 @@ static int begin_to_connect(struct relock_race *race, int socket, unsigned i)
 static int try_next(struct relock_race *race)
 {
     unsigned i = race->n_sockets;
-    int fd = relock_descriptor_socket(race->addresses.at[i].address.ss_family);
+    int fd = relock_descriptor_socket(race->scope, race->addresses.at[i].address.ss_family);
     int err = fd < 0 ? errno : begin_to_connect(race, fd, i);
 
     if (err == 0) {
         race->sockets[race->n_sockets++] = fd;
         return 0;
     }
-    if (fd >= 0)
-        close(fd);
+    (void)relock_descriptor_close(fd);
     forget_address(race, i);
     return err;
 }
@@ -230,28 +214,16 @@ int relock_race_step(struct relock_race *race, uint64_t now_ms, uint64_t limit_m
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server)
 {
     *dial = (struct relock_dial){.server = server, .fd = -1};
-    relock_race_init(&dial->race);
+    relock_race_init(&dial->race, server->scope);
 }
 
-/* A forked child closes the descriptor that it finds here, so clear it before closing. Until the
- * end of TLS, a fork may wait for this thread: the child must find the descriptor. */
 static void drop_socket(struct relock_dial *dial)
 {
-    int fd = dial->fd;
-    bool is_ours = dial->state == RELOCK_DIAL_SECURING;
-
     dial->tls = relock_tls_free(dial->tls);
+    if (dial->state == RELOCK_DIAL_SECURING)
+        (void)relock_descriptor_close(dial->fd);
     dial->state = RELOCK_DIAL_IDLE;
     dial->fd = -1;
-    if (is_ours)
-        close(fd);
-}
-
-void relock_dial_abandon(const struct relock_dial *dial)
-{
-    race_abandon(&dial->race);
-    if (dial->state == RELOCK_DIAL_SECURING)
-        close(dial->fd);
 }
 
 bool relock_dial_wants_to_write(const struct relock_dial *dial)
@@ -413,7 +385,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
     dial->master[0] = '\0';
     if (dial->server->url.path)
         return try_path(dial, now_ms);
-    r = relock_lookup_new(dial->server->resolver, &dial->lookup, &why);
+    r = relock_lookup_new(dial->server->resolver, dial->server->scope, &dial->lookup, &why);
     if (r < 0)
         return fail(dial, r, why);
     dial->state = RELOCK_DIAL_RESOLVING;

@@ -26,6 +26,7 @@
 /* Connects to one of several addresses; the first that answers wins. All sockets are in one epoll
  * set, so that the user waits for one descriptor. */
 struct relock_race {
+    const void *scope;                 /* of its descriptors */
     struct relock_addresses addresses; /* to try, in order; filled in by its user */
     int sockets[RELOCK_ADDRESSES_MAX]; /* of the attempts, which are at the first addresses */
     unsigned n_sockets;
@@ -35,7 +36,7 @@ struct relock_race {
     int err;              /* of the last attempt that failed; 0: there was no answer in time */
 };
 
-void relock_race_init(struct relock_race *race);
+void relock_race_init(struct relock_race *race, const void *scope);
 
 /*
  * Starts the race, or continues it after `fd` became readable or `deadline_ms` passed.
@@ -76,9 +77,6 @@ struct relock_dial {
 };
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server);
-
-/* In a forked child: closes the socket and does nothing else. */
-void relock_dial_abandon(const struct relock_dial *dial);
 
 /* Whether to wait until `fd` is writable; else until it is readable. */
 bool relock_dial_wants_to_write(const struct relock_dial *dial);

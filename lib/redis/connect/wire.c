@@ -1,5 +1,6 @@
 #include "redis/connect/wire.h"
 
+#include "base/descriptor.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define READ_BYTES 16384
 #define PLAIN_BYTES 4096 /* decrypted at a time, beside those on the stack */
@@ -131,7 +131,7 @@ static struct relock_tls *end_tls(struct relock_socket socket)
 static void close_descriptor(int fd)
 {
     (void)shutdown(fd, SHUT_RDWR);
-    close(fd);
+    (void)relock_descriptor_close(fd);
 }
 
 void relock_socket_close(struct relock_socket socket)
@@ -184,14 +184,10 @@ int relock_wire_open(struct relock_wire *wire, struct relock_socket socket)
 
 void relock_wire_close(struct relock_wire *wire)
 {
-    int fd = wire->fd;
-
-    /* A forked child closes the descriptor that it finds here, so clear it before closing. Until
-     * the end of TLS, a fork may wait for this thread: the child must find the descriptor. */
-    wire->tls = end_tls((struct relock_socket){fd, wire->tls});
+    wire->tls = end_tls((struct relock_socket){wire->fd, wire->tls});
+    if (wire->fd >= 0)
+        close_descriptor(wire->fd);
     wire->fd = -1;
-    if (fd >= 0)
-        close_descriptor(fd);
     free_reader(wire);
     relock_buffer_clear(&wire->out);
     wire->sent = 0;

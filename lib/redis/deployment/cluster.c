@@ -328,11 +328,6 @@ static void stop(struct relock_topology *topology)
     cluster->has_thread = false;
 }
 
-static void abandon(struct relock_topology *topology)
-{
-    relock_slot_survey_abandon(&cluster_of(topology)->survey);
-}
-
 static void free_cluster(struct relock_topology *topology)
 {
     struct cluster *cluster = cluster_of(topology);
@@ -350,7 +345,6 @@ static const struct relock_topology_ops cluster_ops = {
     .remove = remove_node,
     .connect = connect_cluster,
     .stop = stop,
-    .abandon = abandon,
     .redirect = redirect,
     .look_again = look_again,
     .uses = uses,

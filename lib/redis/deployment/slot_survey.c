@@ -71,7 +71,6 @@ int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_s
     relock_sync_conn_init(&query->conn, &query->server);
     query->conn.wire.takes_long = true;
     query->question.conn = &query->conn;
-    atomic_store(&query->is_running, true);
     r = relock_question_reach(&query->question);
     relock_peer_ip(query->conn.wire.fd, query->ip);
     if (r == RELOCK_OK)
@@ -81,15 +80,7 @@ int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_s
     if (r != RELOCK_OK)
         (void)snprintf(query->why, sizeof(query->why), "%s", query->conn.wire.why);
     relock_sync_conn_deinit(&query->conn);
-    atomic_store(&query->is_running, false);
     return r;
-}
-
-/* In a forked child: closes the descriptor and does nothing else. */
-static void slot_query_abandon(struct relock_slot_query *query)
-{
-    if (atomic_load(&query->is_running))
-        relock_sync_conn_abandon(&query->conn);
 }
 
 /* The least time for each of several nodes to answer. */
@@ -266,9 +257,4 @@ void relock_slot_survey_deinit(struct relock_slot_survey *survey)
 {
     for (unsigned i = 0; i < survey->n_seeds; i++)
         relock_server_deinit_node(&survey->seeds[i]);
-}
-
-void relock_slot_survey_abandon(struct relock_slot_survey *survey)
-{
-    slot_query_abandon(&survey->query);
 }

@@ -6,7 +6,7 @@
  * answer, those of the url are next. Each survey begins with another master, because one that is
  * cut off from the others still answers, with an old map.
  *
- * Threads: run from one, and it blocks; abandon in a forked child; moved_slot is set by any.
+ * Threads: run from one, and it blocks; moved_slot is set by any.
  */
 #ifndef RELOCK_SLOT_SURVEY_H
 #define RELOCK_SLOT_SURVEY_H
@@ -17,7 +17,6 @@
 
 /* Asks one node of the cluster for its map, and blocks meanwhile. */
 struct relock_slot_query {
-    atomic_bool is_running;
     struct relock_server server; /* as the node's; a replica may answer, too */
     struct relock_sync_conn conn;
     struct relock_question question; /* `stops` and `deadline_ms`: set by the caller */
@@ -70,8 +69,5 @@ void relock_slot_survey_deinit(struct relock_slot_survey *survey);
  * one with a failure that lasts, and its cause in `why`. */
 int relock_slot_survey_run(struct relock_slot_survey *survey, uint64_t deadline_ms,
                            char why[RELOCK_WHY_MAX]);
-
-/* In a forked child: closes the descriptor and does nothing else. */
-void relock_slot_survey_abandon(struct relock_slot_survey *survey);
 
 #endif

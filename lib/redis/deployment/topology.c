@@ -19,12 +19,6 @@ void relock_node_deinit(struct relock_node *node)
     node->lanes = relock_lanes_free(node->lanes);
 }
 
-/* In a forked child: closes the descriptors of the lanes and does nothing else. */
-static void node_abandon(struct relock_node *node)
-{
-    relock_lanes_abandon(node->lanes);
-}
-
 /* ---- topologies ---------------------------------------------------------------------------- */
 
 struct single {
@@ -81,14 +75,6 @@ struct relock_topology *relock_topology_free(struct relock_topology *topology)
     if (topology)
         topology->ops->free(topology);
     return NULL;
-}
-
-void relock_topology_abandon(struct relock_topology *topology)
-{
-    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
-        node_abandon(at);
-    if (topology->ops->abandon)
-        topology->ops->abandon(topology);
 }
 
 struct relock_node *relock_topology_next(struct relock_topology *topology,

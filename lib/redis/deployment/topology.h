@@ -90,9 +90,6 @@ struct relock_topology_ops {
     /* Ends the threads. */
     void (*stop)(struct relock_topology *topology);
 
-    /* In a forked child: closes the descriptors of these threads and does nothing else. */
-    void (*abandon)(struct relock_topology *topology);
-
     /* See relock_topology_redirect. */
     struct relock_node *(*redirect)(struct relock_topology *topology,
                                     const struct relock_node *from, const char *error, bool *asks);
@@ -154,9 +151,6 @@ void relock_topology_stop(struct relock_topology *topology);
 /* Its threads have ended, and the connections of the I/O thread are closed. Takes NULL. Returns
  * NULL. */
 struct relock_topology *relock_topology_free(struct relock_topology *topology);
-
-/* In a forked child: closes the descriptors of all lanes and does nothing else. */
-void relock_topology_abandon(struct relock_topology *topology);
 
 /* The node that holds this key now; NULL while none is known. Threads: the I/O thread. */
 static inline struct relock_node *relock_topology_find(struct relock_topology *topology,

@@ -31,7 +31,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- health -------------------------------------------------------------------------------- */
 
@@ -679,11 +678,4 @@ void relock_async_conn_close(struct relock_async_conn *conn)
     conn->borrow_ms = RELOCK_NEVER;
     conn->silent_ms = RELOCK_NEVER; /* it owes nothing until it is opened again */
     enter(conn, RELOCK_ASYNC_CONN_CLOSED);
-}
-
-void relock_async_conn_abandon(struct relock_async_conn *conn)
-{
-    if (conn->wire.fd >= 0)
-        close(conn->wire.fd);
-    relock_dial_abandon(&conn->dial);
 }

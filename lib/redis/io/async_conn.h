@@ -177,7 +177,4 @@ void relock_async_conn_answered(struct relock_async_conn *conn, bool proves);
  * does, and handles a failure that one of them met. */
 void relock_async_conn_attend(struct relock_async_conn *conn);
 
-/* In a forked child: closes the descriptor and does nothing else. */
-void relock_async_conn_abandon(struct relock_async_conn *conn);
-
 #endif

@@ -75,18 +75,6 @@ void relock_node_io_stop(struct relock_topology *topology)
     }
 }
 
-void relock_node_io_abandon(struct relock_topology *topology)
-{
-    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
-        if (at->pubsub)
-            relock_pubsub_abandon(at->pubsub);
-        if (at->pipeline)
-            relock_pipeline_abandon(at->pipeline);
-        if (at->confirmer)
-            relock_pipeline_abandon(at->confirmer);
-    }
-}
-
 struct relock_node *relock_node_io_open(struct relock_topology *topology, struct relock_text key)
 {
     struct relock_node *node = relock_topology_find(topology, key);

@@ -17,9 +17,6 @@ int relock_node_io_start(struct relock_topology *topology, const struct relock_t
 /* Frees the connections. Takes NULL. */
 void relock_node_io_stop(struct relock_topology *topology);
 
-/* In a forked child: closes the descriptors and does nothing else. */
-void relock_node_io_abandon(struct relock_topology *topology);
-
 /* The node that holds this key now, or the connections to it; opens them first. NULL while no node
  * is known, or when out of memory. */
 struct relock_node *relock_node_io_open(struct relock_topology *topology, struct relock_text key);

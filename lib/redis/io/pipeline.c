@@ -629,11 +629,6 @@ struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pip
     return relock_async_conn_is_up(&pipeline->conn) ? pipeline->conn.login.conn_id : NULL;
 }
 
-void relock_pipeline_abandon(struct relock_pipeline *pipeline)
-{
-    relock_async_conn_abandon(&pipeline->conn);
-}
-
 void relock_pipeline_renew(struct relock_pipeline *pipeline, const struct relock_peer *peer,
                            const char *what)
 {

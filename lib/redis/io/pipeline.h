@@ -112,8 +112,6 @@ struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pip
 void relock_pipeline_renew(struct relock_pipeline *pipeline, const struct relock_peer *peer,
                            const char *what);
 
-void relock_pipeline_abandon(struct relock_pipeline *pipeline);
-
 /*
  * Has the server kill the fence of the call, if it has one, and sends the call. The call need not
  * live longer. Calls `fn` once, later. The fence stays the caller's.

@@ -106,7 +106,7 @@ void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *to
 
 int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop)
 {
-    pubsub->conn.reading = relock_reading_new(loop);
+    pubsub->conn.reading = relock_reading_new(loop, pubsub->conn.server->scope);
     return pubsub->conn.reading ? RELOCK_OK : relock_status_result(errno);
 }
 
@@ -279,10 +279,4 @@ bool relock_pubsub_make_room(struct relock_pubsub *pubsub)
     }
     relock_reading_unlock(pubsub->conn.reading);
     return may_end;
-}
-
-void relock_pubsub_abandon(struct relock_pubsub *pubsub)
-{
-    relock_async_conn_abandon(&pubsub->conn);
-    relock_reading_abandon(pubsub->conn.reading);
 }

@@ -89,6 +89,4 @@ bool relock_pubsub_make_room(struct relock_pubsub *pubsub);
  * `is_needed`: the I/O thread needs messages itself, so others must not read. */
 void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed);
 
-void relock_pubsub_abandon(struct relock_pubsub *pubsub);
-
 #endif

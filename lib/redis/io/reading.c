@@ -4,15 +4,14 @@
 #include "redis/server/loop.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-struct relock_reading *relock_reading_new(struct relock_loop *loop)
+struct relock_reading *relock_reading_new(struct relock_loop *loop, const void *scope)
 {
     struct relock_reading *new = calloc(1, sizeof(*new));
 
     if (!new)
         return NULL;
-    new->event_fd = relock_descriptor_eventfd();
+    new->event_fd = relock_descriptor_eventfd(scope);
     if (new->event_fd < 0) {
         free(new);
         return NULL;
@@ -27,15 +26,9 @@ struct relock_reading *relock_reading_free(struct relock_reading *reading)
     if (!reading)
         return NULL;
     relock_mutex_deinit(&reading->mutex);
-    close(reading->event_fd);
+    (void)relock_descriptor_close(reading->event_fd);
     free(reading);
     return NULL;
-}
-
-void relock_reading_abandon(struct relock_reading *reading)
-{
-    if (reading)
-        close(reading->event_fd);
 }
 
 RELOCK_UNCHECKED void relock_reading_lock(struct relock_reading *reading)

@@ -33,14 +33,11 @@ struct relock_reading {
     } shared;               /* by mutex */
 };
 
-/* Returns NULL when out of memory. */
-struct relock_reading *relock_reading_new(struct relock_loop *loop);
+/* Its descriptor is of this scope. Returns NULL when out of memory. */
+struct relock_reading *relock_reading_new(struct relock_loop *loop, const void *scope);
 
 /* No thread uses it. Takes NULL. Returns NULL. */
 struct relock_reading *relock_reading_free(struct relock_reading *reading);
-
-/* In a forked child: closes the descriptor and does nothing else. Takes NULL. */
-void relock_reading_abandon(struct relock_reading *reading);
 
 /* NULL: the I/O thread shares the connection with no other, and there is nothing to lock. */
 void relock_reading_lock(struct relock_reading *reading);

@@ -229,9 +229,3 @@ void relock_switches_open(struct relock_switches *switches)
     for (unsigned i = 0; i < switches->n; i++)
         relock_async_conn_open(&switches->at[i].conn);
 }
-
-void relock_switches_abandon(struct relock_switches *switches)
-{
-    for (unsigned i = 0; i < switches->n; i++)
-        relock_async_conn_abandon(&switches->at[i].conn);
-}

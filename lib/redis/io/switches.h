@@ -33,7 +33,4 @@ struct relock_switches *relock_switches_free(struct relock_switches *switches);
 /* Connects to the sentinels. */
 void relock_switches_open(struct relock_switches *switches);
 
-/* In a forked child: closes the descriptors and does nothing else. */
-void relock_switches_abandon(struct relock_switches *switches);
-
 #endif

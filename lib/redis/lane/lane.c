@@ -49,11 +49,6 @@ void relock_lane_deinit(struct relock_lane *lane)
     relock_mutex_deinit(&lane->mutex);
 }
 
-void relock_lane_abandon(struct relock_lane *lane)
-{
-    relock_sync_conn_abandon(&lane->inflight.conn);
-}
-
 uint64_t relock_lane_connects(const struct relock_lane *lane)
 {
     return lane->inflight.conn.n_ready;

@@ -14,7 +14,7 @@
  * breaks, when a command has been unanswered for `command_timeout_ms`, and when only orphans are
  * left on it.
  *
- * Threads: ask, retire and cut from any, with an exchange of the caller's; init, deinit and abandon
+ * Threads: ask, retire and cut from any, with an exchange of the caller's; init and deinit
  * while no thread uses the lane.
  */
 #ifndef RELOCK_LANE_H
@@ -44,9 +44,6 @@ struct relock_lane {
 
 void relock_lane_init(struct relock_lane *lane, const struct relock_server *server);
 void relock_lane_deinit(struct relock_lane *lane);
-
-/* In a forked child: closes the descriptor and does nothing else. */
-void relock_lane_abandon(struct relock_lane *lane);
 
 /*
  * Sends the commands and waits for their replies; connects first if necessary. An exchange that is

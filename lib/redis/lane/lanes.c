@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* ---- the spare connection ------------------------------------------------------------------- */
 
@@ -39,13 +38,6 @@ static void spare_deinit(struct relock_spare *spare)
 {
     spare_drop(spare);
     relock_mutex_deinit(&spare->mutex);
-}
-
-/* In a forked child: closes the descriptor and does nothing else. */
-static void spare_abandon(const struct relock_spare *spare)
-{
-    if (spare->guarded.is_there)
-        close(spare->guarded.loan.socket.fd);
 }
 
 void relock_spare_want(struct relock_spare *spare)
@@ -139,13 +131,6 @@ void relock_lanes_close_idle(struct relock_lanes *lanes)
     }
     relock_mutex_unlock(&lanes->mutex);
     spare_drop(&lanes->spare);
-}
-
-void relock_lanes_abandon(struct relock_lanes *lanes)
-{
-    for (unsigned i = 0; i < lanes->n; i++)
-        relock_lane_abandon(&lanes->slots[i].lane);
-    spare_abandon(&lanes->spare);
 }
 
 void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer)

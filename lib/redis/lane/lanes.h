@@ -59,9 +59,6 @@ void relock_lanes_close_idle(struct relock_lanes *lanes);
 /* Commands that come from now on go out over new connections. From any thread. */
 void relock_lanes_retire(struct relock_lanes *lanes);
 
-/* In a forked child: closes the descriptors and does nothing else. */
-void relock_lanes_abandon(struct relock_lanes *lanes);
-
 /*
  * Gives away a connection that no call uses. If there is none, calls leave one of the lanes alone
  * for a moment: try again soon. Threads: the I/O thread. Returns whether it did.

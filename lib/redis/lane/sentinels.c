@@ -56,7 +56,7 @@ static int resolve(struct question *question, struct relock_resolver *resolver)
 {
     struct relock_lookup *lookup;
     const char *why;
-    int r = relock_lookup_new(resolver, &lookup, &why);
+    int r = relock_lookup_new(resolver, question->server->scope, &lookup, &why);
 
     if (r < 0)
         return fail(question, r, why);
@@ -244,19 +244,10 @@ static void destroy(void *arg)
     free(sentinels);
 }
 
-static void abandon(void *arg)
-{
-    struct relock_sentinels *sentinels = arg;
-
-    for (unsigned i = 0; i < sentinels->n; i++)
-        relock_sync_conn_abandon(&sentinels->at[i].conn);
-}
-
 static const struct relock_source_ops ops = {
     .look_up = look_up,
     .stop = stop,
     .free = destroy,
-    .abandon = abandon,
 };
 
 static int add(struct relock_sentinels *sentinels, const struct relock_options *options,
@@ -282,6 +273,7 @@ static int add(struct relock_sentinels *sentinels, const struct relock_options *
     if (r < 0)
         return r;
     new->server.is_sentinel = true;
+    new->server.scope = sentinels->master->scope;
     relock_sync_conn_init(&new->conn, &new->server);
     sentinels->n++;
     return RELOCK_OK;

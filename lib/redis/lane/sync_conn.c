@@ -25,7 +25,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 /* ---- spinning before a sleep ----------------------------------------------------------------- */
 
@@ -191,13 +190,6 @@ void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_pee
     if (relock_peer_is_of(peer, conn->guarded.fd))
         (void)shutdown(conn->guarded.fd, SHUT_RDWR);
     relock_mutex_unlock(&conn->mutex);
-}
-
-void relock_sync_conn_abandon(struct relock_sync_conn *conn)
-{
-    if (conn->wire.fd >= 0)
-        close(conn->wire.fd);
-    relock_dial_abandon(&conn->dial);
 }
 
 static int fail(struct relock_sync_conn *conn, int result, const char *what)

@@ -84,9 +84,6 @@ struct relock_sync_conn {
 void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_server *server);
 void relock_sync_conn_deinit(struct relock_sync_conn *conn);
 
-/* In a forked child: closes the descriptor and does nothing else. */
-void relock_sync_conn_abandon(struct relock_sync_conn *conn);
-
 /*
  * Connects and logs in, unless it is connected.
  *

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 /* A longer sleep is split; the turns in between do no harm. */
 #define LONGEST_SLEEP_MS 3600000
@@ -85,7 +84,7 @@ int relock_loop_new(relock_turn_fn *turn, void *arg, struct relock_loop **loop)
     new->arg = arg;
     atomic_init(&new->woken, false);
     atomic_init(&new->stopping, false);
-    new->wake_fd = relock_descriptor_eventfd();
+    new->wake_fd = relock_descriptor_eventfd(arg);
     err = errno;
     new->ev = ev_loop_new(EVBACKEND_POLL | EVFLAG_NOENV);
     if (new->wake_fd < 0 || !new->ev) {
@@ -137,15 +136,9 @@ struct relock_loop *relock_loop_free(struct relock_loop *loop)
         return NULL;
     if (loop->ev)
         ev_loop_destroy(loop->ev);
-    if (loop->wake_fd >= 0)
-        close(loop->wake_fd);
+    (void)relock_descriptor_close(loop->wake_fd);
     free(loop);
     return NULL;
-}
-
-void relock_loop_abandon(struct relock_loop *loop)
-{
-    close(loop->wake_fd);
 }
 
 void relock_loop_wake(struct relock_loop *loop)

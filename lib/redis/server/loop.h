@@ -22,7 +22,8 @@ struct ev_loop;
 /* Returns when it is to be called next; RELOCK_NEVER: when the thread is woken. */
 typedef uint64_t relock_turn_fn(void *arg);
 
-/* Does not start the thread. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+/* Does not start the thread. `arg` is the scope of its descriptor, too. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM. */
 int relock_loop_new(relock_turn_fn *turn, void *arg, struct relock_loop **loop);
 
 /* Starts the thread, once. Returns RELOCK_OK, RELOCK_E_NOMEM. */
@@ -34,9 +35,6 @@ void relock_loop_stop(struct relock_loop *loop);
 
 /* The thread must have ended, and no watcher be active. Takes NULL. Returns NULL. */
 struct relock_loop *relock_loop_free(struct relock_loop *loop);
-
-/* In a forked child: closes its descriptor and does nothing else. */
-void relock_loop_abandon(struct relock_loop *loop);
 
 void relock_loop_wake(struct relock_loop *loop);
 

@@ -28,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 struct relock_lookup {
     struct relock_resolver *resolver;
@@ -421,12 +420,6 @@ void relock_resolver_free(struct relock_resolver *resolver)
         unref_names();
 }
 
-void relock_resolver_abandon(struct relock_resolver *resolver)
-{
-    if (resolver && resolver->source)
-        resolver->source->abandon(resolver->arg);
-}
-
 void relock_resolver_distrust(struct relock_resolver *resolver)
 {
     if (resolver)
@@ -445,9 +438,9 @@ static void wait_for_thread(struct relock_resolver *resolver, struct relock_look
     relock_mutex_unlock(&resolver->workers->mutex);
 }
 
-static int start(struct relock_lookup *lookup, const char **why)
+static int start(struct relock_lookup *lookup, const void *scope, const char **why)
 {
-    lookup->fd = relock_descriptor_eventfd();
+    lookup->fd = relock_descriptor_eventfd(scope);
     if (lookup->fd < 0) {
         *why = relock_descriptor_why(errno);
         return is_out_of_descriptors(errno) ? RELOCK_E_CONN : relock_status_result(errno);
@@ -461,8 +454,8 @@ static int start(struct relock_lookup *lookup, const char **why)
     return RELOCK_OK;
 }
 
-int relock_lookup_new(struct relock_resolver *resolver, struct relock_lookup **lookup,
-                      const char **why)
+int relock_lookup_new(struct relock_resolver *resolver, const void *scope,
+                      struct relock_lookup **lookup, const char **why)
 {
     struct relock_lookup *new = calloc(1, sizeof(*new));
     int r;
@@ -471,7 +464,7 @@ int relock_lookup_new(struct relock_resolver *resolver, struct relock_lookup **l
     if (!new)
         return RELOCK_E_NOMEM;
     new->resolver = resolver;
-    r = start(new, why);
+    r = start(new, scope, why);
     if (r == RELOCK_OK)
         *lookup = new;
     else
@@ -522,8 +515,7 @@ struct relock_lookup *relock_lookup_free(struct relock_lookup *lookup)
         return NULL;
     if (lookup->resolver->workers)
         forget(lookup, lookup->resolver->workers);
-    if (lookup->fd >= 0)
-        close(lookup->fd);
+    (void)relock_descriptor_close(lookup->fd);
     free(lookup);
     return NULL;
 }

@@ -53,9 +53,6 @@ struct relock_source_ops {
     void (*stop)(void *arg);
 
     void (*free)(void *arg);
-
-    /* In a forked child: closes the descriptors of a running look_up and does nothing else. */
-    void (*abandon)(void *arg);
 };
 
 /* For the log, when a resolver could not be made. */
@@ -73,20 +70,18 @@ struct relock_resolver *relock_resolver_new_for(const struct relock_source_ops *
 /* No lookup may be left. With a source it waits until look_up has returned. Takes NULL. */
 void relock_resolver_free(struct relock_resolver *resolver);
 
-/* In a forked child: closes the descriptors of its source. Takes NULL. */
-void relock_resolver_abandon(struct relock_resolver *resolver);
-
 /* Tells the source that its last addresses led to no usable server. Takes NULL. */
 void relock_resolver_distrust(struct relock_resolver *resolver);
 
 /*
- * Starts a lookup. An address in digits is available at once, without a thread.
+ * Starts a lookup, whose descriptor is of this scope. An address in digits is available at once,
+ * without a thread.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN if no file descriptor is left, RELOCK_E_NOMEM, and the cause in
  * `*why`.
  */
-int relock_lookup_new(struct relock_resolver *resolver, struct relock_lookup **lookup,
-                      const char **why);
+int relock_lookup_new(struct relock_resolver *resolver, const void *scope,
+                      struct relock_lookup **lookup, const char **why);
 
 /* The descriptor that becomes readable when there is an answer. */
 int relock_lookup_fd(const struct relock_lookup *lookup);

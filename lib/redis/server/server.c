@@ -251,8 +251,3 @@ void relock_server_set_credentials(const struct relock_server *server,
     credentials->older = atomic_load(&server->counts->credentials);
     atomic_store(&server->counts->credentials, credentials);
 }
-
-void relock_server_abandon(struct relock_server *server)
-{
-    relock_resolver_abandon(server->resolver);
-}

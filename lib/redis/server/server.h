@@ -59,6 +59,7 @@ struct relock_server {
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;
+    const void *scope; /* of the descriptors of its connections: the client */
     struct relock_counts *counts;
     struct relock_node *node; /* the cluster's node with this server; NULL: no node is freed */
     atomic_uint *node_refs;   /* the `refs` of `node`; NULL if `node` is */
@@ -81,9 +82,6 @@ struct relock_credentials relock_server_credentials(const struct relock_server *
 /* From now on, connections log in with these, which the server frees. One thread at a time. */
 void relock_server_set_credentials(const struct relock_server *server,
                                    struct relock_credentials *credentials);
-
-/* In a forked child: closes the descriptors of its resolver and does nothing else. */
-void relock_server_abandon(struct relock_server *server);
 
 /*
  * A node of the cluster that `cluster` describes. It shares all but address and certificate with
