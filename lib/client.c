@@ -59,23 +59,25 @@ void relock_client_shutdown(struct relock_client *client)
 /* Whether Redis has released all that no owner holds any more. */
 static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    const struct relock_client_hook *hook;
 
+    RELOCK_HOOKS_FOREACH(client, hook, is_drained)
+    if (!hook->ops->is_drained(client))
+        return false;
     return client->guarded.n_settling == 0 && relock_outbox_is_empty(&client->guarded.leaving) &&
-           !client->guarded.leaving_later && relock_waits_are_drained(client) &&
-           (!hook || hook->ops->is_drained(client));
+           !client->guarded.leaving_later;
 }
 
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t deadline_ms = relock_clock_after(now_ms, client->options.command_timeout_ms);
-    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    const struct relock_client_hook *hook;
     struct relock_hold *hold;
     bool in_time = true;
 
-    if (hook)
-        hook->ops->let_go(client);
+    RELOCK_HOOKS_FOREACH(client, hook, let_go)
+    hook->ops->let_go(client);
     while ((hold = relock_holds_find(client, 0)))
         relock_let_go(client, hold, now_ms);
     while (!is_drained(client) && in_time)
@@ -85,16 +87,15 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
 /* Drops the work that the I/O thread left unfinished. */
 static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    const struct relock_client_hook *hook;
     struct relock_resource *resource;
     struct relock_resource *next;
     struct relock_events *events;
 
-    if (hook)
-        hook->ops->close(client);
+    RELOCK_HOOKS_FOREACH(client, hook, close)
+    hook->ops->close(client);
     relock_outbox_drop_all(client, &client->guarded.commands);
     relock_line_close(client);
-    relock_waits_close(client);
     relock_listeners_deliver(client);
     while (client->guarded.losses)
         relock_holds_forget_loss(client, client->guarded.losses);
@@ -313,9 +314,10 @@ static int make(const struct relock_options *options, const struct relock_log *l
     if (!new)
         return RELOCK_E_NOMEM;
     relock_silence_init(new);
-    relock_waits_init(new);
     new->log = *log;
     r = keep_options(new, options);
+    if (r == RELOCK_OK)
+        r = relock_waits_attach(new);
     if (r == RELOCK_OK)
         r = start(new, options);
     if (r < 0) {

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "lock/async/async_command.h"
-#include "lock/deadlock/waits.h"
 #include "lock/hold/inbox.h"
 #include "lock/hold/losses.h"
 #include "lock/hold/watchdog.h"
@@ -41,16 +40,22 @@ static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mu
 /* Returns whether there is more to do at once. */
 static bool run_hook(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    const struct relock_client_hook *hook;
 
-    return hook && hook->ops->turn(client);
+    RELOCK_HOOKS_FOREACH(client, hook, turn)
+    return hook->ops->turn(client);
+    return false;
 }
 
 /* Whether messages are for this thread: other threads would only hand them on. */
 static bool needs_messages(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    return atomic_load(&client->hook) || client->guarded.n_threadless > 0 ||
-           client->guarded.n_armed > 0 || client->options.keep_ms > 0;
+    const struct relock_client_hook *hook;
+
+    RELOCK_HOOKS_FOREACH(client, hook, needs_messages)
+    return true;
+    return client->guarded.n_threadless > 0 || client->guarded.n_armed > 0 ||
+           client->options.keep_ms > 0;
 }
 
 static uint64_t turn(void *arg)
@@ -70,14 +75,13 @@ static uint64_t turn(void *arg)
     relock_vigil_sync(client);
     relock_inbox_sync(client);
     relock_outbox_send_all(client, &client->guarded.leaving);
-    relock_outbox_send_all(client, &client->guarded.recording);
     relock_losses_take_up_next(client);
     relock_listeners_deliver(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
     is_due = run_hook(client) || client->guarded.to_sync || client->guarded.to_watch ||
-             client->guarded.losses || client->guarded.leaving.posted ||
-             client->guarded.recording.posted || client->guarded.due || client->guarded.tasks ||
-             client->guarded.commands.posted || client->guarded.inbox == RELOCK_INBOX_WANTED;
+             client->guarded.losses || client->guarded.leaving.posted || client->guarded.due ||
+             client->guarded.tasks || client->guarded.commands.posted ||
+             client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     needs = needs_messages(client);

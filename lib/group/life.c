@@ -330,14 +330,14 @@ static void drop_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex
     relock_outbox_drop_all(client, &local->inquiries);
 }
 
-static const struct relock_client_hook_ops ops = {
+const struct relock_client_hook_ops relock_local_ops = {
+    .needs_messages = true,
     .end_waits = end_waits,
     .let_go = let_go,
     .is_drained = is_drained,
     .turn = turn,
     .close = drop_all,
     .reap = relock_group_reap,
-    .free = relock_local_free,
 };
 
 /* The clients of these locks, which are to be members, take part in the life of composites from now
@@ -352,7 +352,7 @@ static int attach(struct relock_lock *const *locks, size_t n)
 
         if (!relock_client_enter(client, false, &guard))
             return guard.result;
-        r = relock_local_attach(client, &ops);
+        r = relock_local_attach(client);
         relock_client_leave(client, &guard);
     }
     return r;

@@ -6,33 +6,21 @@
 #include "lock/state/resource.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
-int relock_local_attach(struct relock_client *client, const struct relock_client_hook_ops *ops)
+int relock_local_attach(struct relock_client *client)
 {
-    struct relock_local *local;
-
-    if (atomic_load(&client->hook))
+    if (relock_client_hook_of(client, &relock_local_ops) ||
+        relock_client_attach(client, &relock_local_ops, sizeof(struct relock_local)))
         return RELOCK_OK;
-    local = calloc(1, sizeof(*local));
-    if (!local)
-        return RELOCK_E_NOMEM;
-    local->hook.ops = ops;
-    atomic_store(&client->hook, &local->hook);
-    return RELOCK_OK;
+    return RELOCK_E_NOMEM;
 }
 
 struct relock_local *relock_local_of(const struct relock_client *client)
 {
-    struct relock_client_hook *hook = atomic_load(&client->hook);
+    struct relock_client_hook *hook = relock_client_hook_of(client, &relock_local_ops);
 
     assert(hook);
     return RELOCK_CONTAINER(struct relock_local, hook, hook);
-}
-
-void relock_local_free(struct relock_client_hook *hook)
-{
-    free(RELOCK_CONTAINER(struct relock_local, hook, hook));
 }
 
 /* ---- composites ---------------------------------------------------------------------------- */

@@ -31,9 +31,11 @@ struct relock_local {
     struct relock_outbox inquiries;  /* of surveys */
 };
 
+/* Its work at the points of a client's life; life.c. */
+extern const struct relock_client_hook_ops relock_local_ops;
+
 /* Makes it, unless the client has it already. Returns RELOCK_OK, RELOCK_E_NOMEM. */
-int relock_local_attach(struct relock_client *client, const struct relock_client_hook_ops *ops)
-    RELOCK_REQUIRES(client->mutex);
+int relock_local_attach(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* Of a client that has a member of a group. */
 struct relock_local *relock_local_of(const struct relock_client *client);
@@ -51,8 +53,5 @@ int relock_local_get(struct relock_client *client, struct relock_group *group,
 /* At the end of the client: lets go of its holds of multi and red locks, on other clients, too.
  * Unlocks the mutex meanwhile. */
 void relock_local_let_go(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
-/* Frees it with the struct of the client, when no group refers to the client any more. */
-void relock_local_free(struct relock_client_hook *hook);
 
 #endif

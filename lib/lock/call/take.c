@@ -184,7 +184,7 @@ enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t 
         return RELOCK_WAIT_ASKS;
     if (is_late)
         *result = relock_acquire_be_late(acquire);
-    else if (!relock_deadlock_enter(acquire))
+    else if (!relock_deadlock_enter(acquire->client, &acquire->waiter, acquire->why))
         *result = RELOCK_E_DEADLOCK;
     else
         return plan_sleep(acquire, now_ms, until_ms);
@@ -366,7 +366,7 @@ void relock_take_leave(struct relock_acquire *acquire, int result)
 
     if (waits(acquire))
         relock_silence_leave(acquire->client, &acquire->waiter);
-    relock_deadlock_leave(acquire);
+    relock_deadlock_leave(acquire->client, &acquire->waiter);
     if (result != RELOCK_OK)
         leave_queue(acquire);
     if (acquire->stop_listening)

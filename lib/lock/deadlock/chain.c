@@ -97,7 +97,7 @@ static uint64_t pause_after(struct relock_waits *waits, bool has_proof, bool is_
 static void proofs_conclude(struct relock_client *client, struct relock_graph *graph)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
     bool is_new = false, has_proof = false;
     struct relock_waiter *at;
 
@@ -116,11 +116,6 @@ static void proofs_conclude(struct relock_client *client, struct relock_graph *g
 /* ---- the graph of a look ------------------------------------------------------------------- */
 
 #define HOLDS_MOST "256" /* of one lock that a look follows: there may be many readers */
-
-struct relock_chain {
-    struct relock_graph graph;
-    unsigned n_asked; /* commands without an answer */
-};
 
 /* A command of a look: who holds this lock, or what the owner of this hold waits for. */
 struct ask {
@@ -186,8 +181,8 @@ STEP struct ask *post(struct relock_client *client, size_t lock, size_t hold)
     new->entry.ops = &ask_ops;
     new->lock = lock;
     new->hold = hold;
-    client->guarded.waits.chain->n_asked++;
-    relock_outbox_post(client, &client->guarded.recording, &new->entry);
+    relock_waits_of(client)->n_asked++;
+    relock_outbox_post(client, &client->guarded.commands, &new->entry);
     return new;
 }
 
@@ -195,7 +190,7 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
                                        struct relock_request *request)
 {
     const struct ask *ask = ask_of(entry);
-    const struct relock_graph *graph = &entry->client->guarded.waits.chain->graph;
+    const struct relock_graph *graph = &relock_waits_of(entry->client)->graph;
     struct relock_call *call = &request->call;
 
     if (ask->hold != RELOCK_GRAPH_NONE) {
@@ -219,7 +214,7 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
 STEP size_t follow_lock(struct relock_client *client, const char *name, size_t len,
                         const char *form, unsigned step)
 {
-    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    struct relock_graph *graph = &relock_waits_of(client)->graph;
     size_t n_before = graph->n_locks;
     size_t lock = relock_graph_add_lock(graph, name, len, form, step);
 
@@ -234,7 +229,7 @@ STEP size_t follow_own(struct relock_client *client, const struct relock_waiter 
                        unsigned step)
 {
     const struct relock_resource *resource = relock_resource_wanted(waiter);
-    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    struct relock_graph *graph = &relock_waits_of(client)->graph;
     size_t lock = follow_lock(client, resource->name, resource->name_len,
                               relock_chain_form(resource->kind), step);
     size_t wait = RELOCK_GRAPH_NONE;
@@ -263,8 +258,8 @@ static bool is_field(const struct relock_client *client, const struct relock_hol
 /* The owner of this hold is one of this client: if it waits, follows that. */
 STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned step)
 {
-    const struct relock_waits *waits = &client->guarded.waits;
-    struct relock_graph *graph = &waits->chain->graph;
+    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_graph *graph = &waits->graph;
     uint64_t now_ms = relock_clock_now_ms();
 
     for (size_t i = 0; i < waits->n_holds; i++) {
@@ -312,7 +307,7 @@ static bool is_own(const struct relock_client *client, const struct relock_graph
 /* The lock is held by these. */
 STEP void take_holds(struct relock_client *client, size_t lock, const struct redisReply *reply)
 {
-    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    struct relock_graph *graph = &relock_waits_of(client)->graph;
     unsigned step = graph->locks[lock].step;
     const char *text;
     size_t len;
@@ -362,7 +357,7 @@ static bool parse(const char *text, size_t len, struct recorded *recorded)
 /* The owner of the hold waits. */
 STEP void take_wait(struct relock_client *client, size_t hold, const struct redisReply *reply)
 {
-    struct relock_graph *graph = &client->guarded.waits.chain->graph;
+    struct relock_graph *graph = &relock_waits_of(client)->graph;
     unsigned step = graph->locks[graph->holds[hold].lock].step;
     const char *text, *beat, *who;
     char id[RELOCK_UUID_LEN + 1];
@@ -389,6 +384,7 @@ STEP void take_wait(struct relock_client *client, size_t hold, const struct redi
 STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                     const struct redisReply *reply)
 {
+    struct relock_waits *waits = relock_waits_of(client);
     struct ask *ask = ask_of(entry);
 
     if (result == RELOCK_OK && ask->hold != RELOCK_GRAPH_NONE)
@@ -396,46 +392,29 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
     else if (result == RELOCK_OK)
         take_holds(client, ask->lock, reply);
     free(ask);
-    if (--client->guarded.waits.chain->n_asked == 0)
-        proofs_conclude(client, &client->guarded.waits.chain->graph);
+    if (--waits->n_asked == 0) {
+        proofs_conclude(client, &waits->graph);
+        relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
+    }
 }
 
 /* ---- looks --------------------------------------------------------------------------------- */
 
 void relock_chain_look(struct relock_client *client)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
     const struct relock_waiter *at;
 
     waits->look_at_ms = RELOCK_NEVER;
-    if (!waits->chain)
-        waits->chain = calloc(1, sizeof(*waits->chain));
-    if (!waits->chain)
-        waits->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS); /* out of memory */
-    if (!waits->chain || waits->chain->n_asked > 0)
+    if (waits->n_asked > 0)
         return;
-    relock_graph_clear(&waits->chain->graph);
+    relock_graph_clear(&waits->graph);
     for (at = waits->asleep; at; at = at->wait.next) {
         if (!proofs_concern(at))
             continue;
         (void)follow_own(client, at, 0);
         waits->look_at_ms = RELOCK_NEVER;
-        if (waits->chain->n_asked == 0) /* out of memory */
+        if (waits->n_asked == 0) /* out of memory */
             waits->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS);
     }
-}
-
-bool relock_chain_is_idle(const struct relock_client *client)
-{
-    return !client->guarded.waits.chain || client->guarded.waits.chain->n_asked == 0;
-}
-
-void relock_chain_free(struct relock_client *client)
-{
-    struct relock_chain *chain = client->guarded.waits.chain;
-
-    if (chain)
-        relock_graph_clear(&chain->graph);
-    free(chain);
-    client->guarded.waits.chain = NULL;
 }

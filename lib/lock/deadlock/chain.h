@@ -19,8 +19,7 @@
 #define RELOCK_CHAIN_H
 
 #include "lock/deadlock/wait_graph.h"
-#include "lock/state/client.h"
-#include "lock/state/resource.h"
+#include "lock/deadlock/waits.h"
 
 /* Between two looks that find nothing, at most. */
 #define RELOCK_PROOFS_LATER_MS 1000
@@ -41,10 +40,5 @@ size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t l
 
 /* Takes a look, unless one is in progress. The end of the look sets `look_at_ms`. */
 void relock_chain_look(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
-bool relock_chain_is_idle(const struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
-/* The I/O thread has ended, so no answer will come any more. */
-void relock_chain_free(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

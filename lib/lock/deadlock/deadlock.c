@@ -7,7 +7,6 @@
 #include "lock/deadlock/deadlock.h"
 
 #include "base/clock.h"
-#include "lock/deadlock/waits.h"
 #include "lock/state/resource.h"
 
 #include <stdio.h>
@@ -103,33 +102,32 @@ STEP bool is_deadlock(struct search *search)
 }
 
 /* "this owner holds a, for which owner 4 waits, who holds b": backwards, as the search came. */
-STEP void explain(const struct search *search, struct relock_acquire *acquire)
+STEP void explain(const struct search *search, char why[RELOCK_WHY_MAX])
 {
     const struct relock_resource *at = search->found;
-    char text[RELOCK_WHY_MAX] = "this owner holds ";
     char name[RELOCK_LOG_NAME_MAX];
-    size_t len = strlen(text);
+    size_t len = (size_t)snprintf(why, RELOCK_WHY_MAX, "this owner holds ");
 
-    for (int n = 0; at && n < NAMED_MAX && len < sizeof(text); n++) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%.60s",
+    for (int n = 0; at && n < NAMED_MAX && len < RELOCK_WHY_MAX; n++) {
+        len += (size_t)snprintf(why + len, RELOCK_WHY_MAX - len, "%.60s",
                                 relock_log_name(at->given, name));
-        if (at->search.held_before && len < sizeof(text))
-            len += (size_t)snprintf(text + len, sizeof(text) - len,
+        if (at->search.held_before && len < RELOCK_WHY_MAX)
+            len += (size_t)snprintf(why + len, RELOCK_WHY_MAX - len,
                                     ", for which owner %llu waits, who holds ",
                                     (unsigned long long)at->search.owner);
         at = at->search.held_before;
     }
-    if (len < sizeof(text))
-        (void)snprintf(text + len, sizeof(text) - len, "%s; release that and start again",
+    if (len < RELOCK_WHY_MAX)
+        (void)snprintf(why + len, RELOCK_WHY_MAX - len, "%s; release that and start again",
                        at ? "another lock of this cycle" : "");
-    relock_acquire_keep_why(acquire, text);
 }
 
-bool relock_deadlock_enter(struct relock_acquire *acquire)
+bool relock_deadlock_enter(struct relock_client *client, struct relock_waiter *waiter,
+                           char why[RELOCK_WHY_MAX])
 {
-    struct relock_waiter *waiter = &acquire->waiter;
+    const struct relock_client_hook *hook;
     struct search search = {
-        .client = acquire->client,
+        .client = client,
         .owner = waiter->owner,
         .now_ms = relock_clock_now_ms(),
         .first = relock_resource_wanted(waiter),
@@ -138,23 +136,25 @@ bool relock_deadlock_enter(struct relock_acquire *acquire)
     if (waiter->tries || waiter->is_asleep)
         return true;
     if (is_deadlock(&search)) {
-        explain(&search, acquire);
-        acquire->client->guarded.stats.deadlocks++;
+        explain(&search, why);
+        client->guarded.stats.deadlocks++;
         return false;
     }
     waiter->is_asleep = true;
-    DL_APPEND2(*waits_of(acquire->client, waiter->owner), waiter, asleep_prev, asleep_next);
-    relock_waits_enter(acquire->client, waiter);
+    DL_APPEND2(*waits_of(client, waiter->owner), waiter, asleep_prev, asleep_next);
+    RELOCK_HOOKS_FOREACH(client, hook, wait_begins)
+    hook->ops->wait_begins(client, waiter);
     return true;
 }
 
-void relock_deadlock_leave(struct relock_acquire *acquire)
+void relock_deadlock_leave(struct relock_client *client, struct relock_waiter *waiter)
 {
-    struct relock_waiter *waiter = &acquire->waiter;
+    const struct relock_client_hook *hook;
 
     if (!waiter->is_asleep)
         return;
     waiter->is_asleep = false;
-    relock_waits_leave(acquire->client, waiter);
-    DL_DELETE2(*waits_of(acquire->client, waiter->owner), waiter, asleep_prev, asleep_next);
+    RELOCK_HOOKS_FOREACH(client, hook, wait_ends)
+    hook->ops->wait_ends(client, waiter);
+    DL_DELETE2(*waits_of(client, waiter->owner), waiter, asleep_prev, asleep_next);
 }

@@ -7,22 +7,24 @@
  * owner that waits does nothing else, so the last wait of a cycle closes it, and finds it.
  *
  * The search ends at a lock that another process holds: this client does not know for what that
- * process waits. chain.h follows such waits.
+ * process waits. lib/deadlock follows such waits.
  *
  * Threads: any, with the mutex of the client held.
  */
 #ifndef RELOCK_DEADLOCK_H
 #define RELOCK_DEADLOCK_H
 
-#include "lock/hold/acquire.h"
+#include "lock/state/resource.h"
 
 /*
- * The call is about to sleep. Returns false if it would close a cycle: it must not wait, and its
+ * The waiter is about to sleep. Returns false if it would close a cycle: it must not wait, and
  * `why` has the cycle in words. Else other waits find it from now on, until it leaves.
  */
-bool relock_deadlock_enter(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+bool relock_deadlock_enter(struct relock_client *client, struct relock_waiter *waiter,
+                           char why[RELOCK_WHY_MAX]) RELOCK_REQUIRES(client->mutex);
 
 /* The wait is over. Does nothing if it has not entered. */
-void relock_deadlock_leave(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+void relock_deadlock_leave(struct relock_client *client, struct relock_waiter *waiter)
+    RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -49,7 +49,7 @@ static struct send *send_of(const struct relock_outbox_entry *entry)
 /* Sets the timer of the waits to the first of its times. */
 static void record_arm(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
     uint64_t due_ms = relock_clock_sooner(
         waits->scan_at_ms, relock_clock_sooner(waits->beat_at_ms, waits->look_at_ms));
 
@@ -98,7 +98,7 @@ STEP bool append_hold(struct send *send, const struct relock_client *client,
 
 STEP bool compose(struct send *send, const struct relock_client *client)
 {
-    const struct relock_waits *waits = &client->guarded.waits;
+    const struct relock_waits *waits = relock_waits_of(client);
     uint64_t beat = waits->records[send->which].beat + 1;
     uint64_t now_ms = relock_clock_now_ms();
 
@@ -151,7 +151,7 @@ STEP bool learn_time(struct relock_client *client, uint64_t beat, uint64_t at_us
     struct relock_waiter *at;
     bool has_new = false;
 
-    for (at = client->guarded.waits.asleep; at; at = at->wait.next) {
+    for (at = relock_waits_of(client)->asleep; at; at = at->wait.next) {
         if (at->wait.at_us > 0 || at->wait.sent != beat)
             continue;
         at->wait.at_us = at_us;
@@ -163,7 +163,7 @@ STEP bool learn_time(struct relock_client *client, uint64_t beat, uint64_t at_us
 STEP void take_answer(struct relock_client *client, const struct send *send,
                       const struct redisReply *reply)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
     struct relock_waits_record *record = &waits->records[send->which];
     uint64_t now_ms = relock_clock_now_ms();
     int64_t at_us = 0, looked = 0;
@@ -199,9 +199,9 @@ STEP void log_refusal(struct relock_client *client, int result, const struct red
 {
     char why[RELOCK_WHY_MAX];
 
-    if (client->guarded.waits.is_refused)
+    if (relock_waits_of(client)->is_refused)
         return;
-    client->guarded.waits.is_refused = true;
+    relock_waits_of(client)->is_refused = true;
     relock_explain(why, &relock_script_waits_record, relock_reply_error(reply));
     relock_mutex_unlock(&client->mutex);
     relock_log_cause(&client->log, (struct relock_cause){"waits not recorded", result},
@@ -215,7 +215,7 @@ STEP void log_refusal(struct relock_client *client, int result, const struct red
 STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                   const struct redisReply *reply)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
     struct send *send = send_of(entry);
     struct relock_waits_record *record = &waits->records[send->which];
 
@@ -233,6 +233,7 @@ STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entr
     }
     free_send(send);
     record_arm(client);
+    relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
 }
 
 static const struct relock_outbox_ops send_ops = {
@@ -259,7 +260,7 @@ static char *describe(const struct relock_client *client)
  * false if there is no memory. The I/O thread. */
 static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_waits_record *record = &client->guarded.waits.records[which];
+    struct relock_waits_record *record = &relock_waits_of(client)->records[which];
     struct send *new = calloc(1, sizeof(*new));
     char token[RELOCK_FIELD_MAX];
 
@@ -282,7 +283,7 @@ static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQ
                        ? relock_chain_key(new->key, token, (size_t)2 * RELOCK_TOKENS_PREFIX)
                        : relock_chain_key(new->key, client->id, RELOCK_UUID_LEN);
     record->is_sent = true;
-    relock_outbox_post(client, &client->guarded.recording, &new->entry);
+    relock_outbox_post(client, &client->guarded.commands, &new->entry);
     return true;
 }
 
@@ -294,7 +295,7 @@ static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQ
 
 STEP void send_soon(struct relock_client *client)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
 
     for (unsigned i = 0; i < RELOCK_WAITS_RECORDS; i++)
         waits->records[i].is_dirty = true;
@@ -351,7 +352,7 @@ STEP bool has_room(struct relock_waits *waits)
 
 STEP void forget_holds(struct relock_client *client)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
 
     while (waits->n_holds > 0) {
         const struct relock_recorded_hold *last = &waits->holds[--waits->n_holds];
@@ -364,7 +365,7 @@ STEP void forget_holds(struct relock_client *client)
 /* Finds the holds whose owners have waited for long. */
 STEP void scan(struct relock_client *client, uint64_t now_ms)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
     struct relock_recorded_hold held;
 
     forget_holds(client);
@@ -384,10 +385,10 @@ STEP void scan(struct relock_client *client, uint64_t now_ms)
 /* When the next wait will have lasted for long. */
 STEP uint64_t next_scan(const struct relock_client *client, uint64_t now_ms)
 {
-    uint64_t next_ms = client->guarded.waits.asleep ? now_ms + SCAN_MS : RELOCK_NEVER;
+    uint64_t next_ms = relock_waits_of(client)->asleep ? now_ms + SCAN_MS : RELOCK_NEVER;
     const struct relock_waiter *at;
 
-    for (at = client->guarded.waits.asleep; at; at = at->wait.next) {
+    for (at = relock_waits_of(client)->asleep; at; at = at->wait.next) {
         if (!is_long(client, at, now_ms))
             return relock_clock_sooner(
                 next_ms, relock_clock_later(long_at(client, at), now_ms + SCAN_MIN_MS));
@@ -399,7 +400,7 @@ STEP uint64_t next_scan(const struct relock_client *client, uint64_t now_ms)
 
 STEP void send_records(struct relock_client *client, uint64_t now_ms)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
 
     waits->beat_at_ms = RELOCK_NEVER;
     for (unsigned i = 0; i < RELOCK_WAITS_RECORDS; i++) {
@@ -412,9 +413,8 @@ STEP void send_records(struct relock_client *client, uint64_t now_ms)
 
 STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 {
-    struct relock_client *client =
-        RELOCK_CONTAINER(struct relock_client, guarded.waits.timer, timer);
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = RELOCK_CONTAINER(struct relock_waits, timer, timer);
+    struct relock_client *client = waits->client;
 
     if (waits->scan_at_ms <= now_ms) {
         scan(client, now_ms);
@@ -431,22 +431,12 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 
 /* ---- the life of a wait -------------------------------------------------------------------- */
 
-RELOCK_UNCHECKED void relock_waits_init(struct relock_client *client)
-{
-    struct relock_waits *waits = &client->guarded.waits;
-
-    relock_timer_init(&waits->timer, fire);
-    waits->scan_at_ms = RELOCK_NEVER;
-    waits->beat_at_ms = RELOCK_NEVER;
-    waits->look_at_ms = RELOCK_NEVER;
-}
-
 /* The lock of a wait for several servers is none in Redis. */
-void relock_waits_enter(struct relock_client *client, struct relock_waiter *waiter)
+STEP void enter(struct relock_client *client, struct relock_waiter *waiter)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
 
-    if (client->options.deadlock_ms == RELOCK_FOREVER || waiter->queues_on->kind->is_composite)
+    if (waiter->queues_on->kind->is_composite)
         return;
     waiter->wait = (struct relock_wait){.serial = ++waits->serial};
     DL_APPEND2(waits->asleep, waiter, wait.prev, wait.next);
@@ -456,9 +446,9 @@ void relock_waits_enter(struct relock_client *client, struct relock_waiter *wait
     record_arm(client);
 }
 
-void relock_waits_leave(struct relock_client *client, struct relock_waiter *waiter)
+STEP void leave(struct relock_client *client, struct relock_waiter *waiter)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
     size_t n = 0;
 
     if (waiter->wait.serial == 0)
@@ -478,25 +468,52 @@ void relock_waits_leave(struct relock_client *client, struct relock_waiter *wait
     send_soon(client);
 }
 
-bool relock_waits_are_drained(const struct relock_client *client)
+/* Whether Redis has nothing of this client, and owes no answer. */
+STEP bool is_drained(const struct relock_client *client)
 {
-    const struct relock_waits *waits = &client->guarded.waits;
+    const struct relock_waits *waits = relock_waits_of(client);
 
     for (unsigned i = 0; i < RELOCK_WAITS_RECORDS; i++)
         if (waits->records[i].is_sent || waits->records[i].may_exist)
             return false;
-    return relock_chain_is_idle(client);
+    return waits->n_asked == 0;
 }
 
-void relock_waits_close(struct relock_client *client)
+STEP void close_waits(struct relock_client *client)
 {
-    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_waits *waits = relock_waits_of(client);
 
     relock_client_unset_timer(client, &waits->timer);
-    relock_outbox_drop_all(client, &client->guarded.recording);
     forget_holds(client);
     free(waits->holds);
-    waits->holds = NULL;
-    waits->n_room = 0;
-    relock_chain_free(client);
+    relock_graph_clear(&waits->graph);
+}
+
+static const struct relock_client_hook_ops ops = {
+    .wait_begins = enter,
+    .wait_ends = leave,
+    .is_drained = is_drained,
+    .close = close_waits,
+};
+
+RELOCK_UNCHECKED int relock_waits_attach(struct relock_client *client)
+{
+    struct relock_waits *waits;
+
+    if (client->options.deadlock_ms == RELOCK_FOREVER)
+        return RELOCK_OK;
+    if (!relock_client_attach(client, &ops, sizeof(*waits)))
+        return RELOCK_E_NOMEM;
+    waits = relock_waits_of(client);
+    waits->client = client;
+    relock_timer_init(&waits->timer, fire);
+    waits->scan_at_ms = RELOCK_NEVER;
+    waits->beat_at_ms = RELOCK_NEVER;
+    waits->look_at_ms = RELOCK_NEVER;
+    return RELOCK_OK;
+}
+
+struct relock_waits *relock_waits_of(const struct relock_client *client)
+{
+    return RELOCK_CONTAINER(struct relock_waits, hook, relock_client_hook_of(client, &ops));
 }

@@ -12,26 +12,55 @@
 #ifndef RELOCK_WAITS_H
 #define RELOCK_WAITS_H
 
+#include "lock/deadlock/wait_graph.h"
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
 
 #define RELOCK_RECORD_BEAT_MS 250 /* between two times that a record is sent */
 
-/* Before the client is used. */
-void relock_waits_init(struct relock_client *client);
+/* A hold whose owner waits. */
+struct relock_recorded_hold {
+    struct relock_hold *hold; /* a reference */
+    struct relock_waiter *waiter;
+};
 
-/* The waiter is about to sleep for the first time. */
-void relock_waits_enter(struct relock_client *client, struct relock_waiter *waiter)
-    RELOCK_REQUIRES(client->mutex);
+/* What Redis has of one client, in one hash. */
+struct relock_waits_record {
+    uint64_t beat;  /* the last beat that was answered */
+    bool is_sent;   /* the next beat is in flight */
+    bool is_dirty;  /* the waits have changed since it was composed */
+    bool may_exist; /* Redis may have the hash */
+};
 
-/* The wait is over. */
-void relock_waits_leave(struct relock_client *client, struct relock_waiter *waiter)
-    RELOCK_REQUIRES(client->mutex);
+#define RELOCK_WAITS_RECORDS 2 /* by client id; and the holds of plain locks by their tokens */
 
-/* Whether Redis has nothing of this client, and owes no answer. */
-bool relock_waits_are_drained(const struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+/* The state of this layer in one client, with which it is freed. */
+struct relock_waits {
+    struct relock_client_hook hook;
+    struct relock_client *client; /* constant */
+    struct relock_waiter *asleep; /* see `struct relock_wait` */
+    uint64_t serial;              /* of the last one */
+    struct relock_timer timer;
+    uint64_t scan_at_ms;     /* when to search the holds whose owners wait; RELOCK_NEVER: not */
+    uint64_t beat_at_ms;     /* when to send the records; or RELOCK_NEVER */
+    uint64_t look_at_ms;     /* when to follow the chains; or RELOCK_NEVER */
+    uint64_t look_pause_ms;  /* after the last look that found nothing */
+    uint64_t proof_pause_ms; /* after the last look that continued a proof */
 
-/* The I/O thread has ended. */
-void relock_waits_close(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+    struct relock_recorded_hold *holds;
+    size_t n_holds, n_room;
+    struct relock_waits_record records[RELOCK_WAITS_RECORDS];
+    bool is_refused; /* the user may not write records, and that was logged */
+
+    struct relock_graph graph; /* of the last look */
+    unsigned n_asked;          /* commands of that look without an answer */
+};
+
+/* Searches for deadlocks with other clients from now on, unless the options of the client forbid
+ * it. Before another thread knows the client. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_waits_attach(struct relock_client *client);
+
+/* Of a client to which it is attached. */
+struct relock_waits *relock_waits_of(const struct relock_client *client);
 
 #endif

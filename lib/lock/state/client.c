@@ -18,7 +18,7 @@ struct relock_client *relock_client_alloc(void)
     client->generation = relock_fork_generation();
     atomic_init(&client->n_pins, 0);
     atomic_init(&client->has_fired, false);
-    atomic_init(&client->hook, NULL);
+    atomic_init(&client->hooks, NULL);
     relock_mutex_init(&client->mutex);
     relock_cond_init(&client->changed);
     relock_cond_init(&client->has_to_tell);
@@ -40,9 +40,10 @@ void relock_client_unref(struct relock_client *client)
     relock_mutex_unlock(&client->mutex);
     if (!is_last)
         return;
-    hook = atomic_load(&client->hook);
-    if (hook)
-        hook->ops->free(hook);
+    while ((hook = atomic_load(&client->hooks))) {
+        atomic_store(&client->hooks, hook->next);
+        free(hook);
+    }
     relock_cond_deinit(&client->has_to_tell);
     relock_cond_deinit(&client->changed);
     relock_mutex_deinit(&client->mutex);
@@ -50,12 +51,38 @@ void relock_client_unref(struct relock_client *client)
     free(client);
 }
 
+/* ---- layers above -------------------------------------------------------------------------- */
+
+struct relock_client_hook *relock_client_attach(struct relock_client *client,
+                                                const struct relock_client_hook_ops *ops,
+                                                size_t size)
+{
+    struct relock_client_hook *new = calloc(1, size);
+
+    if (!new)
+        return NULL;
+    new->ops = ops;
+    new->next = atomic_load(&client->hooks);
+    atomic_store(&client->hooks, new);
+    return new;
+}
+
+struct relock_client_hook *relock_client_hook_of(const struct relock_client *client,
+                                                 const struct relock_client_hook_ops *ops)
+{
+    struct relock_client_hook *hook = atomic_load(&client->hooks);
+
+    while (hook && hook->ops != ops)
+        hook = hook->next;
+    return hook;
+}
+
 void relock_client_reap(struct relock_client *client)
 {
-    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    const struct relock_client_hook *hook;
 
-    if (hook)
-        hook->ops->reap();
+    RELOCK_HOOKS_FOREACH(client, hook, reap)
+    hook->ops->reap();
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */

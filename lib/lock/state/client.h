@@ -20,7 +20,6 @@
 #include "lock/state/hold.h"
 #include "lock/state/keys.h"
 #include "lock/state/meter.h"
-#include "lock/state/recorded.h"
 #include "redis/server/server.h"
 
 #include <relock.h>
@@ -72,12 +71,21 @@ struct relock_outbox {
 };
 
 /*
- * The work of the layer above at the points of a client's life. Each is called with the mutex of
- * the client locked, unless it says otherwise.
+ * The work of a layer above at the points of a client's life; NULL for none. Each is called with
+ * the mutex of the client locked, unless it says otherwise.
  */
 struct relock_client_hook_ops {
+    /* Messages are for the I/O thread, as long as this layer is attached. */
+    bool needs_messages;
+
     /* Ends the waits of this layer that the client no longer admits: drain.h. */
     void (*end_waits)(struct relock_client *client);
+
+    /* A waiter is about to sleep for the first time. */
+    void (*wait_begins)(struct relock_client *client, struct relock_waiter *waiter);
+
+    /* A wait that began is over. */
+    void (*wait_ends)(struct relock_client *client, struct relock_waiter *waiter);
 
     /* The client is being freed, and no call is inside it: releases all that this layer holds.
      * Unlocks the mutex meanwhile. */
@@ -87,7 +95,7 @@ struct relock_client_hook_ops {
     bool (*is_drained)(const struct relock_client *client);
 
     /* A turn of the I/O thread: sends the commands that other threads have posted. Returns whether
-     * there is more to do at once. Unlocks the mutex meanwhile. */
+     * there is more to do at once. Unlocks the mutex meanwhile, so one layer alone may have it. */
     bool (*turn)(struct relock_client *client);
 
     /* The I/O thread has ended: drops commands not sent or not answered. Unlocks the mutex
@@ -96,15 +104,18 @@ struct relock_client_hook_ops {
 
     /* Frees objects that could not be freed under a mutex. Under no mutex. */
     void (*reap)(void);
-
-    /* With the struct of the client. Under no mutex. */
-    void (*free)(struct relock_client_hook *hook);
 };
 
-/* The layer above embeds it in its own state of a client. */
+/* A layer above begins its own state of a client with it. */
 struct relock_client_hook {
-    const struct relock_client_hook_ops *ops;
+    const struct relock_client_hook_ops *ops; /* constant, like `next` */
+    struct relock_client_hook *next;
 };
+
+/* The hooks that have the operation `op`. */
+#define RELOCK_HOOKS_FOREACH(client, hook, op)                                  \
+    for ((hook) = atomic_load(&(client)->hooks); (hook); (hook) = (hook)->next) \
+        if ((hook)->ops->op)
 
 struct relock_client {
     /* constant from relock_client_new to relock_client_free */
@@ -130,8 +141,8 @@ struct relock_client {
     struct relock_task *fired; /* tasks, by cancels; guarded by the process mutex */
     atomic_bool has_fired;     /* `fired` may have some */
 
-    /* Of the layer above; NULL until it is attached, under the mutex, and constant from then on. */
-    _Atomic(struct relock_client_hook *) hook;
+    /* Of the layers above. They are attached under the mutex, and stay. */
+    _Atomic(struct relock_client_hook *) hooks;
 
     struct relock_mutex mutex;
     /* Broadcast after changes that threads wait for: calls, callbacks, work on a hold and settling
@@ -140,7 +151,7 @@ struct relock_client {
     struct relock_cond has_to_tell; /* the thread that calls on_lost waits for work */
 
     struct {
-        unsigned refs;    /* of the program, of handles and of the layer above */
+        unsigned refs;    /* of the program, of handles and of the layers above */
         unsigned n_calls; /* entered and not left */
         enum relock_client_state state;
         uint64_t serial; /* of the next hold */
@@ -159,7 +170,7 @@ struct relock_client {
         struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
         struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */
         struct relock_task *tasks;           /* for the I/O thread to run */
-        struct relock_outbox commands;       /* of asynchronous calls */
+        struct relock_outbox commands;       /* of asynchronous calls, and of layers above */
         struct relock_async_command *paused; /* put off, sorted by their holds */
         struct relock_events *events;        /* the queues that are open */
         struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */
@@ -170,8 +181,6 @@ struct relock_client {
         unsigned n_threadless;         /* acquires that wait without a thread */
         struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
         uint64_t n_searches;                               /* for deadlocks */
-        struct relock_waits waits;                         /* long waits, which are recorded */
-        struct relock_outbox recording;                    /* commands that record these */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t silence_fired_ms;   /* when it last fired; the sockets have been read since */
         struct relock_timer alarm;   /* due when the timer was that last woke the I/O thread */
@@ -245,7 +254,17 @@ static inline void relock_client_unset_timer(struct relock_client *client,
     relock_timer_unset(&client->guarded.timers, timer);
 }
 
-/* Lets the layer above free objects that it could not free under a mutex. Under no mutex. */
+/* A layer takes part in the life of the client from now on. Returns its state of this size, with 0
+ * in it, which is freed with the struct of the client; NULL when out of memory. */
+struct relock_client_hook *relock_client_attach(struct relock_client *client,
+                                                const struct relock_client_hook_ops *ops,
+                                                size_t size) RELOCK_REQUIRES(client->mutex);
+
+/* The hook with these operations, or NULL. Any thread. */
+struct relock_client_hook *relock_client_hook_of(const struct relock_client *client,
+                                                 const struct relock_client_hook_ops *ops);
+
+/* Lets the layers above free objects that they could not free under a mutex. Under no mutex. */
 void relock_client_reap(struct relock_client *client);
 
 #endif

@@ -28,7 +28,6 @@
 #include "lock/state/client.h"
 #include "lock/state/hold.h"
 #include "lock/state/kind.h"
-#include "lock/state/recorded.h"
 #include "redis/server/command.h"
 
 #include <stdatomic.h>
@@ -37,6 +36,7 @@ struct relock_client;
 struct relock_events;
 struct relock_listener;
 struct relock_node;
+struct relock_proof;
 struct relock_subscriber;
 struct relock_task;
 
@@ -74,6 +74,16 @@ enum relock_waiter_end {
     RELOCK_WAITER_REFUSED,     /* it is the victim of a deadlock between processes */
 };
 
+/* A wait in the search for deadlocks between clients; of lib/deadlock alone. */
+struct relock_wait {
+    struct relock_waiter *next, *prev; /* of the client: all waits that sleep, the oldest first */
+    uint64_t serial;                   /* of the waits of this client; 0: it is not in the list */
+    uint64_t at_us;   /* when it was first recorded, on the clock of the server; 0: it was not */
+    uint64_t sent;    /* the beat with which it was sent for the first time */
+    bool is_recorded; /* some hold of its owner is in `holds` */
+    struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
+};
+
 /* A call that wants the lock for an owner without levels. On the stack of a blocking call, or part
  * of an asynchronous one. */
 struct relock_waiter {
@@ -100,7 +110,7 @@ struct relock_waiter {
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
     struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.h */
     bool is_asleep;                                  /* is in that list */
-    struct relock_wait wait;                         /* see recorded.h */
+    struct relock_wait wait;
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */
 };

@@ -34,12 +34,12 @@ bool relock_drain_admits(const struct relock_client *client, uint64_t owner, boo
 
 void relock_drain_wake(struct relock_client *client)
 {
-    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    const struct relock_client_hook *hook;
     const struct relock_hold *hold;
     struct relock_resource *resource;
 
-    if (hook)
-        hook->ops->end_waits(client);
+    RELOCK_HOOKS_FOREACH(client, hook, end_waits)
+    hook->ops->end_waits(client);
     /* A call that waits until a command about a hold has ended. */
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     relock_task_pass(hold);
