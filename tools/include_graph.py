@@ -14,8 +14,8 @@ import sys
 
 PAGE = "docs/design.md"
 FOLDERS = [  # from the top down
-    "", "group", "look", "kind",
-    "lock/async", "lock/call", "lock/deadlock", "lock/hold", "lock/wake", "lock/state",
+    "", "group", "deadlock", "look", "kind",
+    "lock/async", "lock/call", "lock/hold", "lock/wake", "lock/state",
     "redis/io", "redis/deployment", "redis/lane", "redis/connect", "redis/server", "base",
 ]
 MARKERS = re.compile(r"(<!-- tools/include_graph\.py -->\n).*?(<!-- end of the graph -->\n)", re.S)

@@ -14,13 +14,13 @@
  *
  *   acquire(), release_all()   relock_take, relock_release            lib/lock/call/take.c call/release.c
  *   give                       relock_reuse_hand_off                  lib/lock/hold/cache.c
- *   s_owner                    scan                                   lib/lock/deadlock/waits.c
- *   COUNTS                     relock_chain_counts                    lib/lock/deadlock/chain.c
- *   recorder                   record_send, on_sent            lib/lock/deadlock/waits.c deadlock/waits.c
+ *   s_owner                    scan                                   lib/deadlock/waits.c
+ *   COUNTS                     relock_chain_counts                    lib/deadlock/chain.c
+ *   recorder                   record_send, on_sent                   lib/deadlock/waits.c
  *   execute                    scripts/waits_record.lua
- *   seeker, look()             relock_chain_look                      lib/lock/deadlock/chain.c
- *   the end of look()          proofs_conclude                 lib/lock/deadlock/chain.c
- *   same, grown                relock_proof_check                     lib/lock/deadlock/wait_graph.c
+ *   seeker, look()             relock_chain_look                      lib/deadlock/chain.c
+ *   the end of look()          proofs_conclude                 lib/deadlock/chain.c
+ *   same, grown                relock_proof_check                     lib/deadlock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
  * Each command of a look is one step, so all may change between two of them.

@@ -17,8 +17,8 @@ import sys
 LAYERS = [
     "base",
     "redis/server", "redis/connect", "redis/lane", "redis/deployment", "redis/io",
-    "lock/state", "lock/wake", "lock/hold", "lock/deadlock", "lock/call", "lock/async",
-    "kind", "look", "group", "",
+    "lock/state", "lock/wake", "lock/hold", "lock/call", "lock/async",
+    "kind", "look", "deadlock", "group", "",
 ]
 REDIS_ONLY = r"hiredis/.*|ev\.h|openssl/.*"
 ONE_HEADER = r"ut(hash|list|array|string)\.h"

@@ -106,7 +106,7 @@ struct relock_client_hook_ops {
     void (*reap)(void);
 };
 
-/* A layer above begins its own state of a client with it. */
+/* The first field of the state that a layer above has of a client. */
 struct relock_client_hook {
     const struct relock_client_hook_ops *ops; /* constant, like `next` */
     struct relock_client_hook *next;

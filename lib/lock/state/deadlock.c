@@ -4,7 +4,7 @@
  * holds and waits, however many paths there are. Mostly the holder waits for nothing, and one look
  * into a table of waits is all.
  */
-#include "lock/deadlock/deadlock.h"
+#include "lock/state/deadlock.h"
 
 #include "base/clock.h"
 #include "lock/state/resource.h"

@@ -18,8 +18,8 @@
 #ifndef RELOCK_CHAIN_H
 #define RELOCK_CHAIN_H
 
-#include "lock/deadlock/wait_graph.h"
-#include "lock/deadlock/waits.h"
+#include "deadlock/wait_graph.h"
+#include "deadlock/waits.h"
 
 /* Between two looks that find nothing, at most. */
 #define RELOCK_PROOFS_LATER_MS 1000

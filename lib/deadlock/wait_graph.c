@@ -1,4 +1,4 @@
-#include "lock/deadlock/wait_graph.h"
+#include "deadlock/wait_graph.h"
 
 #include "base/log.h"
 

@@ -1,8 +1,8 @@
-#include "lock/deadlock/chain.h"
+#include "deadlock/chain.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lock/deadlock/wait_graph.h"
+#include "deadlock/wait_graph.h"
 #include "lock/hold/acquire.h"
 #include "lock/wake/outbox.h"
 #include "lock/wake/request.h"

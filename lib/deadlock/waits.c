@@ -1,8 +1,8 @@
-#include "lock/deadlock/waits.h"
+#include "deadlock/waits.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lock/deadlock/chain.h"
+#include "deadlock/chain.h"
 #include "lock/hold/holds.h"
 #include "lock/wake/outbox.h"
 #include "lock/wake/request.h"

@@ -12,7 +12,7 @@
 #ifndef RELOCK_WAITS_H
 #define RELOCK_WAITS_H
 
-#include "lock/deadlock/wait_graph.h"
+#include "deadlock/wait_graph.h"
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
 
@@ -34,7 +34,7 @@ struct relock_waits_record {
 
 #define RELOCK_WAITS_RECORDS 2 /* by client id; and the holds of plain locks by their tokens */
 
-/* The state of this layer in one client, with which it is freed. */
+/* The state of this layer in one client. Guarded by the mutex of the client. */
 struct relock_waits {
     struct relock_client_hook hook;
     struct relock_client *client; /* constant */
