@@ -1,18 +1,19 @@
-/* A client, from relock_client_new to relock_client_free. */
-#include "lock/state/client.h"
+/* A client, from relock_client_make to relock_client_free. */
+#include "client.h"
+
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/fork.h"
 #include "base/logger.h"
 #include "base/status.h"
-#include "deadlock/waits.h"
 #include "io.h"
 #include "lock/hold/cache.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/inbox.h"
 #include "lock/hold/losses.h"
 #include "lock/hold/settle.h"
+#include "lock/state/client.h"
 #include "lock/state/events.h"
 #include "lock/state/lock.h"
 #include "lock/state/options.h"
@@ -302,7 +303,7 @@ static int keep_options(struct relock_client *client, const struct relock_option
 }
 
 static int make(const struct relock_options *options, const struct relock_log *log,
-                struct relock_client **client)
+                relock_attach_fn *attach, struct relock_client **client)
 {
     struct relock_client *new;
     int r;
@@ -316,8 +317,8 @@ static int make(const struct relock_options *options, const struct relock_log *l
     relock_silence_init(new);
     new->log = *log;
     r = keep_options(new, options);
-    if (r == RELOCK_OK)
-        r = relock_waits_attach(new);
+    if (r == RELOCK_OK && attach)
+        r = attach(new);
     if (r == RELOCK_OK)
         r = start(new, options);
     if (r < 0) {
@@ -334,7 +335,8 @@ static int make(const struct relock_options *options, const struct relock_log *l
     return RELOCK_OK;
 }
 
-int relock_client_new(const struct relock_options *options, struct relock_client **client)
+int relock_client_make(const struct relock_options *options, relock_attach_fn *attach,
+                       struct relock_client **client)
 {
     struct relock_options read;
     struct relock_log log;
@@ -351,7 +353,7 @@ int relock_client_new(const struct relock_options *options, struct relock_client
     else if (r == RELOCK_OK)
         r = relock_options_refuse(&log, "`client` is NULL");
     if (r == RELOCK_OK && client)
-        r = make(&read, &log, client);
+        r = make(&read, &log, attach, client);
     if (r < 0)
         (void)relock_logger_free(log.logger);
     relock_thread_leave(&thread);
