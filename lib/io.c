@@ -37,16 +37,6 @@ static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mu
     }
 }
 
-/* Returns whether there is more to do at once. */
-static bool run_hook(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    const struct relock_client_hook *hook;
-
-    RELOCK_HOOKS_FOREACH(client, hook, turn)
-    return hook->ops->turn(client);
-    return false;
-}
-
 /* Whether messages are for this thread: other threads would only hand them on. */
 static bool needs_messages(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
@@ -62,9 +52,10 @@ static uint64_t turn(void *arg)
 {
     struct relock_client *client = arg;
     uint64_t follow_ms = relock_node_io_follow(client->topology);
+    const struct relock_client_hook *hook;
     uint64_t next_ms;
+    bool is_due = false;
     bool needs;
-    bool is_due;
 
     relock_mutex_lock(&client->mutex);
     client->guarded.turn_at_ms = 0;
@@ -78,7 +69,9 @@ static uint64_t turn(void *arg)
     relock_losses_take_up_next(client);
     relock_listeners_deliver(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
-    is_due = run_hook(client) || client->guarded.to_sync || client->guarded.to_watch ||
+    RELOCK_HOOKS_FOREACH(client, hook, turn)
+    is_due = hook->ops->turn(client);
+    is_due = is_due || client->guarded.to_sync || client->guarded.to_watch ||
              client->guarded.losses || client->guarded.leaving.posted || client->guarded.due ||
              client->guarded.tasks || client->guarded.commands.posted ||
              client->guarded.inbox == RELOCK_INBOX_WANTED;

@@ -27,19 +27,10 @@
  * lock, or one at another server, may come a little after this one. */
 #define EARLY_MS 60
 
-/* The functions of this file are called with the mutex of the client. */
-#define STEP RELOCK_UNCHECKED static
-
 /* Whether looks follow this wait: Redis has its record, and the wait has not ended. */
 static bool proofs_concern(const struct relock_waiter *waiter)
 {
     return waiter->wait.at_us > 0 && waiter->wait.is_recorded && waiter->end == RELOCK_WAITER_WAITS;
-}
-
-void relock_proofs_drop(struct relock_waiter *waiter)
-{
-    free(waiter->wait.proof);
-    waiter->wait.proof = NULL;
 }
 
 STEP void refuse(struct relock_client *client, struct relock_graph *graph,
@@ -71,7 +62,7 @@ STEP bool decide(struct relock_client *client, struct relock_graph *graph,
         return false;
     }
     if (state == RELOCK_PROOF_GONE) {
-        relock_proofs_drop(waiter);
+        free(waiter->wait.proof);
         waiter->wait.proof = relock_graph_search(graph, wait);
     }
     return waiter->wait.proof != NULL;
@@ -108,9 +99,7 @@ static void proofs_conclude(struct relock_client *client, struct relock_graph *g
         is_new |= at->wait.proof && at->wait.proof != before;
     }
     waits->look_at_ms = relock_clock_in(pause_after(waits, has_proof, is_new));
-    if (!relock_timer_is_set(&client->guarded.timers, &waits->timer) ||
-        waits->look_at_ms < waits->timer.due_ms)
-        relock_client_set_timer(client, &waits->timer, waits->look_at_ms);
+    relock_waits_arm(client);
 }
 
 /* ---- the graph of a look ------------------------------------------------------------------- */

@@ -24,9 +24,6 @@
 /* Between two looks that find nothing, at most. */
 #define RELOCK_PROOFS_LATER_MS 1000
 
-/* Drops the proof of this wait. Any thread. */
-void relock_proofs_drop(struct relock_waiter *waiter);
-
 /* Whether the hold can be part of a cycle: its owner still waits here, and has the hold for certain
  * and without a fixed lease. */
 bool relock_chain_counts(const struct relock_recorded_hold *held, uint64_t now_ms);

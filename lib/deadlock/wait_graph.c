@@ -22,8 +22,8 @@ void relock_graph_clear(struct relock_graph *graph)
     *graph = (struct relock_graph){.n_searches = graph->n_searches};
 }
 
-/* Makes room for one more element. The sizes are powers of 2. */
-static bool has_room(void **array, size_t n, size_t size)
+/* The sizes are powers of 2. */
+bool relock_graph_has_room(void **array, size_t n, size_t size)
 {
     void *new;
 
@@ -47,7 +47,7 @@ size_t relock_graph_add_lock(struct relock_graph *graph, const char *name, size_
         if (graph->locks[i].len == len && graph->locks[i].form == form &&
             memcmp(graph->locks[i].name, name, len) == 0)
             return i;
-    if (!has_room((void **)&graph->locks, graph->n_locks, sizeof(lock)))
+    if (!relock_graph_has_room((void **)&graph->locks, graph->n_locks, sizeof(lock)))
         return NONE;
     lock.name = malloc(len + 1);
     if (!lock.name)
@@ -69,7 +69,7 @@ size_t relock_graph_add_hold(struct relock_graph *graph, size_t lock, const char
     struct relock_graph_hold hold = {.lock = lock, .wait = NONE};
 
     if (id_len >= sizeof(hold.id) || field_len >= sizeof(hold.field) ||
-        !has_room((void **)&graph->holds, graph->n_holds, sizeof(hold)))
+        !relock_graph_has_room((void **)&graph->holds, graph->n_holds, sizeof(hold)))
         return NONE;
     copy(hold.id, sizeof(hold.id), id, id_len);
     copy(hold.field, sizeof(hold.field), field, field_len);
@@ -93,7 +93,7 @@ size_t relock_graph_add_wait(struct relock_graph *graph, const char *id, uint64_
 
     if (found != NONE)
         return found;
-    if (!has_room((void **)&graph->waits, graph->n_waits, sizeof(wait)))
+    if (!relock_graph_has_room((void **)&graph->waits, graph->n_waits, sizeof(wait)))
         return NONE;
     copy(wait.id, sizeof(wait.id), id, strlen(id));
     graph->waits[graph->n_waits] = wait;

@@ -72,6 +72,10 @@ struct relock_proof {
     } steps[];
 };
 
+/* Makes room in an array for one more element of this size. It has grown from none, one by one.
+ * Returns false if there are RELOCK_GRAPH_MOST, or no memory. */
+bool relock_graph_has_room(void **array, size_t n, size_t size);
+
 void relock_graph_clear(struct relock_graph *graph);
 
 /* Each adds one and returns its index, or that of the same one; RELOCK_GRAPH_NONE if there is no

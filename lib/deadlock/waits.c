@@ -38,16 +38,12 @@ struct send {
     size_t len, room;
 };
 
-/* The functions of this file are called with the mutex of the client. */
-#define STEP RELOCK_UNCHECKED static
-
 static struct send *send_of(const struct relock_outbox_entry *entry)
 {
     return RELOCK_CONTAINER(struct send, entry, entry);
 }
 
-/* Sets the timer of the waits to the first of its times. */
-static void record_arm(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+void relock_waits_arm(struct relock_client *client)
 {
     struct relock_waits *waits = relock_waits_of(client);
     uint64_t due_ms = relock_clock_sooner(
@@ -232,7 +228,7 @@ STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entr
         record->may_exist = true;
     }
     free_send(send);
-    record_arm(client);
+    relock_waits_arm(client);
     relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
 }
 
@@ -301,7 +297,7 @@ STEP void send_soon(struct relock_client *client)
         waits->records[i].is_dirty = true;
     if (waits->beat_at_ms > 0 && !waits->is_refused) {
         waits->beat_at_ms = 0;
-        record_arm(client);
+        relock_waits_arm(client);
     }
 }
 
@@ -313,12 +309,6 @@ static uint64_t long_at(const struct relock_client *client, const struct relock_
     return relock_clock_after(waiter->joined_ms, client->options.deadlock_ms);
 }
 
-STEP bool is_long(const struct relock_client *client, const struct relock_waiter *waiter,
-                  uint64_t now_ms)
-{
-    return now_ms >= long_at(client, waiter);
-}
-
 /* The wait of this owner that has lasted for long, or NULL. */
 STEP struct relock_waiter *wait_of(const struct relock_client *client, uint64_t owner,
                                    uint64_t now_ms)
@@ -327,27 +317,10 @@ STEP struct relock_waiter *wait_of(const struct relock_client *client, uint64_t 
 
     DL_FOREACH2(client->guarded.asleep[owner % RELOCK_ASLEEP_PARTS], at, asleep_next)
     {
-        if (at->owner == owner && at->wait.serial > 0 && is_long(client, at, now_ms))
+        if (at->owner == owner && at->wait.serial > 0 && long_at(client, at) <= now_ms)
             return at;
     }
     return NULL;
-}
-
-STEP bool has_room(struct relock_waits *waits)
-{
-    size_t room = waits->n_room == 0 ? 16 : 2 * waits->n_room;
-    struct relock_recorded_hold *new;
-
-    if (waits->n_holds < waits->n_room)
-        return true;
-    if (waits->n_holds >= HOLDS_MOST)
-        return false;
-    new = realloc(waits->holds, room * sizeof(*new));
-    if (!new)
-        return false;
-    waits->holds = new;
-    waits->n_room = room;
-    return true;
 }
 
 STEP void forget_holds(struct relock_client *client)
@@ -374,7 +347,8 @@ STEP void scan(struct relock_client *client, uint64_t now_ms)
         if (held.hold->count == 0 || held.hold->detached || held.hold->resource->kind->is_composite)
             continue;
         held.waiter = wait_of(client, held.hold->owner, now_ms);
-        if (!held.waiter || !relock_chain_counts(&held, now_ms) || !has_room(waits))
+        if (!held.waiter || !relock_chain_counts(&held, now_ms) || waits->n_holds >= HOLDS_MOST ||
+            !relock_graph_has_room((void **)&waits->holds, waits->n_holds, sizeof(held)))
             continue;
         (void)relock_holds_ref(held.hold);
         held.waiter->wait.is_recorded = true;
@@ -389,7 +363,7 @@ STEP uint64_t next_scan(const struct relock_client *client, uint64_t now_ms)
     const struct relock_waiter *at;
 
     for (at = relock_waits_of(client)->asleep; at; at = at->wait.next) {
-        if (!is_long(client, at, now_ms))
+        if (long_at(client, at) > now_ms)
             return relock_clock_sooner(
                 next_ms, relock_clock_later(long_at(client, at), now_ms + SCAN_MIN_MS));
     }
@@ -426,7 +400,7 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
         send_records(client, now_ms);
     if (waits->look_at_ms <= now_ms)
         relock_chain_look(client);
-    record_arm(client);
+    relock_waits_arm(client);
 }
 
 /* ---- the life of a wait -------------------------------------------------------------------- */
@@ -443,7 +417,7 @@ STEP void enter(struct relock_client *client, struct relock_waiter *waiter)
     if (long_at(client, waiter) >= waits->scan_at_ms)
         return;
     waits->scan_at_ms = long_at(client, waiter);
-    record_arm(client);
+    relock_waits_arm(client);
 }
 
 STEP void leave(struct relock_client *client, struct relock_waiter *waiter)
@@ -455,7 +429,8 @@ STEP void leave(struct relock_client *client, struct relock_waiter *waiter)
         return;
     DL_DELETE2(waits->asleep, waiter, wait.prev, wait.next);
     waiter->wait.serial = 0;
-    relock_proofs_drop(waiter);
+    free(waiter->wait.proof);
+    waiter->wait.proof = NULL;
     if (!waiter->wait.is_recorded)
         return;
     for (size_t i = 0; i < waits->n_holds; i++) {

@@ -18,6 +18,9 @@
 
 #define RELOCK_RECORD_BEAT_MS 250 /* between two times that a record is sent */
 
+/* The functions of this folder are called with the mutex of the client. */
+#define STEP RELOCK_UNCHECKED static
+
 /* A hold whose owner waits. */
 struct relock_recorded_hold {
     struct relock_hold *hold; /* a reference */
@@ -48,7 +51,7 @@ struct relock_waits {
     uint64_t proof_pause_ms; /* after the last look that continued a proof */
 
     struct relock_recorded_hold *holds;
-    size_t n_holds, n_room;
+    size_t n_holds;
     struct relock_waits_record records[RELOCK_WAITS_RECORDS];
     bool is_refused; /* the user may not write records, and that was logged */
 
@@ -59,6 +62,9 @@ struct relock_waits {
 /* Searches for deadlocks with other clients from now on, unless the options of the client forbid
  * it. Before another thread knows the client. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_waits_attach(struct relock_client *client);
+
+/* Sets the timer to the first of its times. */
+void relock_waits_arm(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* Of a client to which it is attached. */
 struct relock_waits *relock_waits_of(const struct relock_client *client);
