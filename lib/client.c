@@ -23,7 +23,6 @@
 #include "lock/wake/listener.h"
 #include "lock/wake/outbox.h"
 #include "lock/wake/silence.h"
-#include "lock/wake/subscription.h"
 #include "redis/deployment/cluster.h"
 #include "redis/deployment/run.h"
 #include "redis/deployment/topology.h"

@@ -12,7 +12,6 @@
 #include "base/gate.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "base/tsan.h"
 
 #include <sys/eventfd.h>

@@ -1,6 +1,5 @@
 #include "base/log.h"
 
-#include "base/logger.h"
 #include "base/thread.h"
 
 #include <stdarg.h>

@@ -11,8 +11,6 @@
 
 #include "base/logger.h"
 
-struct relock_logger;
-
 struct relock_log {
     int level; /* lines of this level and of graver ones are written */
     relock_log_fn *sink;

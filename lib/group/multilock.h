@@ -7,7 +7,6 @@
 #define RELOCK_MULTILOCK_H
 
 #include "group/group.h"
-#include "lock/hold/acquire.h"
 #include "lock/state/kind.h"
 #include "lock/state/observer.h"
 

@@ -1,7 +1,6 @@
 #include "group/redlock.h"
 
 #include "base/clock.h"
-#include "group/local.h"
 #include "group/redask.h"
 #include "group/survey.h"
 #include "group/vote.h"

@@ -6,8 +6,6 @@
 #include "group/survey.h"
 
 #include "base/clock.h"
-#include "base/status.h"
-#include "group/group.h"
 #include "group/local.h"
 #include "group/tally.h"
 #include "redis/server/reply.h"

@@ -13,13 +13,8 @@
 #ifndef RELOCK_SURVEY_H
 #define RELOCK_SURVEY_H
 
-#include "group/group.h"
 #include "lock/state/inspection.h"
 #include "lock/state/lock.h"
-#include "lock/wake/outbox.h"
-
-struct redisReply;
-struct relock_survey;
 
 /* The operation `inspect` of multi and red locks. Blocks up to `command_timeout_ms`. */
 int relock_survey_run(struct relock_lock *lock, const struct relock_claim *claim,

@@ -1,7 +1,6 @@
 #include "group/vote.h"
 
 #include "base/clock.h"
-#include "base/status.h"
 #include "group/listeners.h"
 #include "group/local.h"
 #include "lock/hold/holds.h"

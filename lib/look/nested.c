@@ -1,5 +1,4 @@
 /* relock_nested_waits: which owners wait for long while they hold other locks. */
-#include "lock/state/keys.h"
 #include "lock/state/lock.h"
 #include "look/nodes.h"
 #include "look/sight.h"

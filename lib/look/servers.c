@@ -1,7 +1,6 @@
 /* relock_servers: versions, clocks and other facts about the servers of a client, and the clocks of
  * their replicas. */
 #include "base/clock.h"
-#include "base/status.h"
 #include "lock/state/lock.h"
 #include "look/nodes.h"
 #include "look/sight.h"

@@ -15,9 +15,6 @@
 #include "redis/deployment/topology.h"
 #include "redis/lane/call.h"
 
-struct redisReply;
-struct relock_node;
-
 #define RELOCK_PEER_NAME_MAX 128
 
 /* Of the clients, by their ids. CLIENT LIST shows each connection of a client as

@@ -1,13 +1,11 @@
 #include "lock/call/commands.h"
 
 #include "base/clock.h"
-#include "lock/hold/acquire.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/inbox.h"
 #include "lock/hold/settle.h"
 #include "lock/hold/watchdog.h"
 #include "lock/wake/line.h"
-#include "lock/wake/request.h"
 #include "redis/deployment/run.h"
 
 #include <stdio.h>

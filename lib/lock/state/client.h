@@ -28,13 +28,10 @@
 
 struct relock_async_command;
 struct relock_client_hook;
-struct relock_events;
 struct relock_listener;
 struct relock_loop;
 struct relock_outbox_entry;
-struct relock_resource;
 struct relock_switches;
-struct relock_task;
 struct relock_topology;
 struct relock_waiter;
 

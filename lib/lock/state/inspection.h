@@ -8,8 +8,6 @@
 
 #include "lock/state/kind.h"
 
-struct redisReply;
-
 /* The scripts cut longer ids of holders. None of these is an owner's: another program has written
  * its data to the key of the lock. */
 #define RELOCK_INSPECTION_ID_MAX 1024

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "lock/state/keys.h"
-#include "lock/state/resource.h"
 
 #include <stdlib.h>
 

@@ -16,7 +16,6 @@
  */
 #include "lock/state/resource.h"
 
-#include "base/clock.h"
 #include "lock/state/keys.h"
 #include "lock/state/task.h"
 

@@ -32,13 +32,7 @@
 
 #include <stdatomic.h>
 
-struct relock_client;
-struct relock_events;
-struct relock_listener;
-struct relock_node;
-struct relock_proof;
 struct relock_subscriber;
-struct relock_task;
 
 /* Pauses of a waiter that polls, unless the program sets others. */
 #define RELOCK_POLL_MIN_MS 1

@@ -6,7 +6,6 @@
 
 #include "base/decimal.h"
 #include "base/status.h"
-#include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
 #include "redis/server/command.h"
 #include "redis/server/reply.h"

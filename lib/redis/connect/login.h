@@ -16,9 +16,6 @@
 #include "redis/connect/conn_id.h"
 #include "redis/server/server.h"
 
-struct relock_buffer;
-struct redisReply;
-
 enum relock_login_step {
     RELOCK_LOGIN_AUTH,
     RELOCK_LOGIN_HELLO,

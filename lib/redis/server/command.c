@@ -3,7 +3,6 @@
 #include "base/decimal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define KEEP_BYTES 65536
 

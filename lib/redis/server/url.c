@@ -2,7 +2,6 @@
 
 #include <relock.h>
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
