@@ -55,40 +55,6 @@ static void end_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
     leave_line(acquire);
 }
 
-static void set_asking(const struct relock_acquire *acquire, bool is_asking)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_group *group = relock_group_of(acquire->resource);
-
-    relock_group_is_under(group, acquire->client);
-    group->order.is_asking = is_asking;
-}
-
-/* A call that may wait is about to ask. */
-static void redwait_begin(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
-{
-    acquire->stop_listening = end_wait;
-    set_asking(acquire, true);
-}
-
-/* It has asked. */
-static void redwait_end(const struct relock_acquire *acquire)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    set_asking(acquire, false);
-}
-
-/* The lock was acquired. */
-static void redwait_granted(const struct relock_acquire *acquire)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_group *group = relock_group_of(acquire->resource);
-
-    relock_group_is_under(group, acquire->client);
-    group->order.is_bypassed = false;
-    group->order.pause_ms = 0;
-}
-
 /* ---- refused ------------------------------------------------------------------------------- */
 
 /* Where a waiter stands after these answers of the servers. */
@@ -120,7 +86,7 @@ static void see_bypass(struct relock_acquire *acquire, const struct relock_tally
     struct relock_group *group = tally->group;
     bool was_bypassed, is_outside;
 
-    relock_tally_is_under(tally, acquire->client);
+    relock_group_is_under(tally->group, acquire->client);
     was_bypassed = group->order.is_bypassed;
     is_outside = redwait_standing(tally) == RELOCK_STANDING_OUTSIDE;
     if (group->order.pause_ms == 0)
@@ -141,7 +107,7 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
     struct relock_group *group = tally->group;
     bool is_new;
 
-    relock_tally_is_under(tally, acquire->client);
+    relock_group_is_under(tally->group, acquire->client);
     group->order.is_contended = true;
     see_bypass(acquire, tally);
     group->order.standing = redwait_standing(tally);
@@ -428,7 +394,7 @@ static bool ask_again(struct relock_acquire *acquire, struct relock_tally *tally
     bool wanted[RELOCK_TALLY_MAX] = {false};
     bool any = false;
 
-    relock_tally_is_under(tally, acquire->client);
+    relock_group_is_under(tally->group, acquire->client);
     if (relock_clock_in(pause_ms) >= acquire->deadline_ms ||
         pause(acquire, pause_ms) != RELOCK_AGAIN)
         return false;
@@ -451,7 +417,7 @@ static void insist(struct relock_acquire *acquire, struct relock_tally *tally)
     unsigned quorum = relock_tally_quorum(tally);
     uint64_t pause_ms = INSIST_MS;
 
-    relock_tally_is_under(tally, acquire->client);
+    relock_group_is_under(tally->group, acquire->client);
     for (unsigned i = 0; i < N_INSISTS; i++, pause_ms *= 2) {
         unsigned n_yes = relock_tally_n_yes(tally);
 
@@ -466,7 +432,7 @@ static void insist(struct relock_acquire *acquire, struct relock_tally *tally)
 static void wait_for_sequencer(struct relock_acquire *acquire, struct relock_tally *tally)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    relock_tally_is_under(tally, acquire->client);
+    relock_group_is_under(tally->group, acquire->client);
     if (!acquire->contended && !tally->group->order.is_contended)
         return; /* it is the vote that this client had before */
     if (relock_tally_n_yes(tally) >= relock_tally_quorum(tally) &&
@@ -485,7 +451,7 @@ static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
         answer->result = RELOCK_E_NOMEM;
         return;
     }
-    relock_tally_is_under(tally, acquire->client);
+    relock_group_is_under(tally->group, acquire->client);
     ask_servers(acquire, tally);
     if (!acquire->waiter.tries && !tally->group->order.is_bypassed) {
         insist(acquire, tally);
@@ -494,10 +460,12 @@ static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
     judge(acquire, tally, answer);
     if (answer->verdict != RELOCK_VERDICT_DONE)
         relock_votes_let_go(tally);
-    if (answer->verdict == RELOCK_VERDICT_DONE)
-        redwait_granted(acquire);
-    else if (answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries)
+    if (answer->verdict == RELOCK_VERDICT_DONE) {
+        tally->group->order.is_bypassed = false;
+        tally->group->order.pause_ms = 0;
+    } else if (answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries) {
         redwait_refused(acquire, tally);
+    }
 }
 
 /* Asks again while servers are unreachable, or refuse for now, and there is time. */
@@ -520,9 +488,15 @@ static void ask_in_time(struct relock_acquire *acquire, struct relock_hold *hold
 void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,
                    struct relock_answer *answer)
 {
-    if (!acquire->waiter.tries)
-        redwait_begin(acquire);
+    struct relock_group *group = relock_group_of(acquire->resource);
+    bool may_wait = !acquire->waiter.tries;
+
+    relock_group_is_under(group, acquire->client);
+    if (may_wait) {
+        acquire->stop_listening = end_wait;
+        group->order.is_asking = true;
+    }
     ask_in_time(acquire, hold, relock_acquire_limit_ms(acquire, answer->sent_ms), answer);
-    if (!acquire->waiter.tries)
-        redwait_end(acquire);
+    if (may_wait)
+        group->order.is_asking = false;
 }

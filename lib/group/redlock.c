@@ -29,7 +29,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
 {
     struct relock_tally *tally = relock_tally_of(hold);
 
-    relock_tally_is_under(tally, client);
+    relock_group_is_under(tally->group, client);
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_EXTEND, answer->sent_ms, lease_ms, deadline_ms);
     take_round(tally, answer);
     answer->valid_until_ms = relock_tally_valid_until(tally);
@@ -52,7 +52,7 @@ static void keep(struct relock_client *client, struct relock_hold *hold, bool re
 {
     struct relock_tally *tally = relock_tally_of(hold);
 
-    relock_tally_is_under(tally, client);
+    relock_group_is_under(tally->group, client);
     relock_votes_keep(tally, renewed);
 }
 
@@ -104,7 +104,7 @@ static void renew(struct relock_client *client, struct relock_hold *hold, uint64
     bool wanted[RELOCK_TALLY_MAX] = {false};
     bool is_heard;
 
-    relock_tally_is_under(tally, client);
+    relock_group_is_under(tally->group, client);
     if (!find_missing(tally, wanted)) {
         renew_after(client, hold, relock_hold_renewal_ms(hold->renewal_ms), now_ms);
         return;
@@ -149,7 +149,7 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
 
     if (hold->count > 0)
         return;
-    relock_tally_is_under(tally, client);
+    relock_group_is_under(tally->group, client);
     if (lacks_sequencer(tally))
         tally->group->order.is_contended = true; /* another client had its vote meanwhile */
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_UNLOCK, now_ms, 0,
@@ -165,7 +165,7 @@ static void release_votes(struct relock_client *client, struct relock_hold *hold
 
     if (!tally || hold->busy) /* NULL: there was no memory for it */
         return;
-    relock_tally_is_under(tally, client);
+    relock_group_is_under(tally->group, client);
     relock_votes_let_go(tally);
 }
 

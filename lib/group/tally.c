@@ -158,7 +158,6 @@ static void count(struct relock_tally *tally, const struct relock_tally_report *
         tally->guarded.votes[report->member].no = true;
         tally->guarded.votes[report->member].free_at_ms = report->free_at_ms;
         tally->guarded.votes[report->member].place = report->place;
-        tally->guarded.votes[report->member].is_reserved = report->is_reserved;
         tally->guarded.votes[report->member].is_listening = report->is_listening;
     }
     if (report->refusal < 0)

@@ -19,8 +19,6 @@
 #include "lock/state/observer.h"
 #include "lock/wake/request.h"
 
-#include <assert.h>
-
 #define RELOCK_TALLY_MAX 9
 
 enum relock_vote_answer {
@@ -83,9 +81,9 @@ struct relock_tally {
             bool yes;            /* the server has our vote, as far as this process knows */
             bool is_asked;       /* an attempt is unanswered */
             bool no;             /* its last answer to an attempt was a no */
-            uint64_t free_at_ms; /* of that no, like the next three: see the report */
+            uint64_t free_at_ms; /* of that no, like the next two: see the report */
             uint64_t place;
-            bool is_reserved, is_listening;
+            bool is_listening;
             uint64_t valid_until_ms;  /* the yes is certain until then */
             uint64_t sent_ms;         /* when the command last granted was sent */
             uint64_t number;          /* of the vote last granted */
@@ -99,17 +97,6 @@ struct relock_tally {
 static inline struct relock_tally *relock_tally_of(const struct relock_hold *hold)
 {
     return hold->data;
-}
-
-/* Where the caller holds the mutex of a client that is the coordinator: clang's analysis cannot
- * know that two names of one mutex are the same. */
-static inline void relock_tally_is_under(const struct relock_tally *tally,
-                                         const struct relock_client *client)
-    RELOCK_ASSERTS(tally->group->coordinator->mutex)
-{
-    assert(tally->group->coordinator == client);
-    (void)tally;
-    (void)client;
 }
 
 /* For a hold of the coordinator that is about to be asked for; the reference is the hold's. NULL

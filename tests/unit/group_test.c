@@ -197,7 +197,7 @@ static struct relock_tally *round_new(struct trio *trio)
     tally = relock_tally_new(coordinator, hold);
     assert_non_null(tally);
     hold->data = tally;
-    relock_tally_is_under(tally, coordinator);
+    relock_group_is_under(tally->group, coordinator);
     (void)relock_tally_begin(tally, 3);
     for (int i = 0; i < 3; i++)
         tally->guarded.votes[i].is_asked = true;
@@ -267,7 +267,7 @@ static void the_others_decide_once_the_sequencer_was_silent_for_a_while(void **s
     count(tally, 1, RELOCK_ANSWER_NO);
     count(tally, 2, RELOCK_ANSWER_NO);
     relock_mutex_lock(&coordinator->mutex);
-    relock_tally_is_under(tally, coordinator);
+    relock_group_is_under(tally->group, coordinator);
     relock_tally_end_turn(tally);
     relock_mutex_unlock(&coordinator->mutex);
     assert_true(is_decided(tally));
