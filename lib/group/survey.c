@@ -19,10 +19,10 @@
  * a member act on all of them, with the mutex of the coordinator held.
  *
  *   state      becomes     when
- *   OPEN       ASKED       the survey posts it: answers_ask
+ *   OPEN       ASKED       the survey posts it: ask
  *   ASKED      ANSWERED    the server has answered: answers_take
- *              OPEN        the failure may pass: take
- *              REFUSED     it will not: take
+ *              OPEN        the failure may pass: answers_take
+ *              REFUSED     it will not: answers_take
  */
 enum relock_question_state {
     RELOCK_QUESTION_OPEN, /* to be posted, perhaps again */
@@ -70,11 +70,11 @@ static int64_t free_in(int64_t ttl_ms)
 /* ---- multi locks --------------------------------------------------------------------------- */
 
 void relock_opinion_add(struct relock_inspection *composite, const struct relock_inspection *member,
-                        const char *name, bool is_first)
+                        const char *name)
 {
     int64_t ttl_ms = composite->holder.ttl_ms;
 
-    if (is_first || free_in(member->holder.ttl_ms) > free_in(ttl_ms))
+    if (free_in(member->holder.ttl_ms) > free_in(ttl_ms))
         ttl_ms = member->holder.ttl_ms;
     if (composite->holder.n_holders == 0 && member->holder.n_holders > 0) {
         composite->holder = member->holder;
@@ -82,14 +82,8 @@ void relock_opinion_add(struct relock_inspection *composite, const struct relock
     }
     composite->holder.ttl_ms = ttl_ms;
     composite->is_locked = composite->is_locked || member->is_locked;
-    if (is_first || member->own_count < composite->own_count)
+    if (member->own_count < composite->own_count)
         composite->own_count = member->own_count;
-}
-
-void relock_opinion_end(struct relock_inspection *composite, unsigned count)
-{
-    if (count < composite->own_count)
-        composite->own_count = count;
 }
 
 /* ---- red locks ----------------------------------------------------------------------------- */
@@ -236,15 +230,6 @@ static bool is_passing(int failure, const char *error)
 
     return failure == RELOCK_E_CONN || refusal == RELOCK_REFUSED_FOR_NOW ||
            refusal == RELOCK_REFUSED_HERE;
-}
-
-/* Returns whether the question is open: from now on it is asked. */
-static bool answers_ask(struct relock_survey_question *question)
-{
-    if (question->state != RELOCK_QUESTION_OPEN)
-        return false;
-    question->state = RELOCK_QUESTION_ASKED;
-    return true;
 }
 
 /* Takes the result of one question. */
@@ -548,13 +533,15 @@ static void ask(struct relock_survey *survey)
 
     for (size_t i = 0; i < survey->n; i++) {
         struct relock_survey_question *question = &survey->questions[i];
-        bool is_to_be_asked;
+        bool is_open;
         int r;
 
         relock_mutex_lock(mutex);
-        is_to_be_asked = answers_ask(question);
+        is_open = question->state == RELOCK_QUESTION_OPEN;
+        if (is_open)
+            question->state = RELOCK_QUESTION_ASKED;
         relock_mutex_unlock(mutex);
-        if (!is_to_be_asked)
+        if (!is_open)
             continue;
         r = post(question);
         if (r < 0)
@@ -575,17 +562,16 @@ static int judge(const struct relock_survey *survey, unsigned count,
         return answers_judge(failed, inspection, why);
     if (!group->kind->is_collection)
         return answers_judge(questions, inspection, why);
-    *inspection = (struct relock_inspection){0};
+    *inspection = (struct relock_inspection){.holder = {.ttl_ms = FREE_MS}, .own_count = count};
     for (size_t i = 0; i < group->n; i++) {
         struct relock_inspection member = {0};
         int r = answers_judge(questions, &member, why);
 
         if (r < 0)
             return r;
-        relock_opinion_add(inspection, &member, relock_lock_name(group->members[i]), i == 0);
+        relock_opinion_add(inspection, &member, relock_lock_name(group->members[i]));
         questions += answers_n(questions);
     }
-    relock_opinion_end(inspection, count);
     return RELOCK_OK;
 }
 

@@ -28,12 +28,11 @@ struct relock_opinion {
 };
 
 /*
- * For a multi lock: `composite` begins as all 0, takes the members in order, and is ended with the
- * caller's levels. The lock is held if any member is.
+ * For a multi lock: `composite` begins with the caller's levels and a `ttl_ms` of -2, and takes the
+ * members in order. The lock is held if any member is.
  */
 void relock_opinion_add(struct relock_inspection *composite, const struct relock_inspection *member,
-                        const char *name, bool is_first);
-void relock_opinion_end(struct relock_inspection *composite, unsigned count);
+                        const char *name);
 
 /*
  * For a red lock with `n` members, of which the caller has `count` levels. At least a quorum of the

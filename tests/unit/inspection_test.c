@@ -114,11 +114,10 @@ static struct relock_inspection of_all(const struct relock_inspection *members, 
                                        unsigned count)
 {
     static const char *const names[] = {"a", "b", "c"};
-    struct relock_inspection whole = {0};
+    struct relock_inspection whole = {.holder = {.ttl_ms = -2}, .own_count = count};
 
     for (size_t i = 0; i < n; i++)
-        relock_opinion_add(&whole, &members[i], names[i], i == 0);
-    relock_opinion_end(&whole, count);
+        relock_opinion_add(&whole, &members[i], names[i]);
     return whole;
 }
 
