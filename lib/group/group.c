@@ -1,5 +1,9 @@
 #include "group/group.h"
 
+#include "group/listeners.h"
+
+#include <stdlib.h>
+
 static _Atomic(struct relock_group *) unreferenced;
 
 struct relock_group *relock_group_ref(struct relock_group *group)
@@ -26,9 +30,28 @@ void relock_group_unref(struct relock_group *group)
         continue;
 }
 
-struct relock_group *relock_group_take_unreferenced(void)
+static void destroy(struct relock_group *group)
 {
-    if (!atomic_load_explicit(&unreferenced, memory_order_relaxed))
-        return NULL;
-    return atomic_exchange(&unreferenced, NULL);
+    relock_group_remove_listeners(group);
+    for (size_t i = 0; i < group->n; i++)
+        relock_lock_drop(group->members[i]);
+    if (group->coordinator)
+        relock_client_unref(group->coordinator);
+    free(group->key);
+    free(group);
+}
+
+void relock_group_reap(void)
+{
+    /* The last member of one group may be the end of another. */
+    while (atomic_load_explicit(&unreferenced, memory_order_relaxed)) {
+        struct relock_group *group = atomic_exchange(&unreferenced, NULL);
+
+        while (group) {
+            struct relock_group *next = group->next_to_reap;
+
+            destroy(group);
+            group = next;
+        }
+    }
 }

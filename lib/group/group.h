@@ -39,6 +39,9 @@ enum relock_standing {
     RELOCK_STANDING_FIRST,   /* first, and told nothing for a while: it follows messages, slowly */
 };
 
+extern const struct relock_kind relock_kind_multi;
+extern const struct relock_kind relock_kind_red;
+
 struct relock_group {
     atomic_uint refs;
     struct relock_group *next_to_reap; /* once it has no reference */
@@ -94,13 +97,17 @@ static inline void relock_group_is_under(const struct relock_group *group,
 /* Any thread, under any mutex. */
 struct relock_group *relock_group_ref(struct relock_group *group);
 
-/* Takes NULL. Under any mutex: a group without references is reaped later, see life.h. */
+/*
+ * Takes NULL. Under any mutex. The end of a group locks the mutexes of its members' clients, but
+ * its last reference may be dropped under one of them. So a group without references is reaped
+ * later, by the next thread that comes by without a mutex: an I/O thread, at the latest.
+ */
 void relock_group_unref(struct relock_group *group);
 
 /* Returns false if the group has no reference any more, and is only to be reaped. */
 bool relock_group_try_ref(struct relock_group *group);
 
-/* Takes all groups without references, linked by `next_to_reap`; NULL if there is none. */
-struct relock_group *relock_group_take_unreferenced(void);
+/* Frees the groups without references. Under no mutex. */
+void relock_group_reap(void);
 
 #endif

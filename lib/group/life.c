@@ -1,16 +1,74 @@
-#include "group/life.h"
-
+/*
+ * How multi and red locks are made.
+ *
+ * They take part in the life of the clients of their members through a hook, which is attached to a
+ * client when the first such lock is made.
+ */
 #include "group/listeners.h"
 #include "group/local.h"
-#include "group/multilock.h"
-#include "group/redlock.h"
-#include "group/tally.h"
+#include "group/vote.h"
 #include "lock/state/resource.h"
 #include "lock/wake/drain.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the hook ------------------------------------------------------------------------------ */
+
+static void end_waits(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_local *local = relock_local_of(client);
+    const struct relock_local_call *call;
+    const struct relock_group *group;
+
+    DL_FOREACH(local->calls, call)
+    {
+        if (!relock_drain_admits(client, call->owner, false))
+            relock_cancel_fire(call->stop);
+    }
+    for (group = local->groups; group; group = group->hh.next)
+        relock_resource_wake_all(group->resource);
+}
+
+/* Locks of this client first, whose votes may be here, too; then votes for red locks elsewhere. */
+static void let_go(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    relock_local_let_go(client);
+    relock_votes_drop(client);
+}
+
+static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    return relock_outbox_is_empty(&relock_local_of(client)->votes);
+}
+
+static bool turn(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_local *local = relock_local_of(client);
+
+    relock_outbox_send_all(client, &local->votes);
+    relock_outbox_send_all(client, &local->inquiries);
+    return local->votes.posted != NULL;
+}
+
+static void drop_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_local *local = relock_local_of(client);
+
+    relock_outbox_drop_all(client, &local->votes);
+    relock_outbox_drop_all(client, &local->inquiries);
+}
+
+const struct relock_client_hook_ops relock_local_ops = {
+    .needs_messages = true,
+    .end_waits = end_waits,
+    .let_go = let_go,
+    .is_drained = is_drained,
+    .turn = turn,
+    .close = drop_all,
+    .reap = relock_group_reap,
+};
 
 /* ---- members in order ---------------------------------------------------------------------- */
 
@@ -40,6 +98,7 @@ static int order(const void *left, const void *right)
     return r;
 }
 
+/* From now on, the client of the member takes part in the life of composites. */
 static int adopt(struct candidate *candidate, struct relock_lock *lock)
 {
     struct relock_client *client = lock->client;
@@ -47,9 +106,10 @@ static int adopt(struct candidate *candidate, struct relock_lock *lock)
 
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
-    candidate->address = strdup(client->server.label);
     candidate->db = client->server.url.db;
     candidate->primary = lock->resource->primary;
+    if (relock_local_attach(client) == RELOCK_OK)
+        candidate->address = strdup(client->server.label);
     if (candidate->address)
         candidate->lock = relock_lock_for(client, lock->resource, lock->resource);
     if (candidate->lock)
@@ -234,8 +294,8 @@ static int make_handle(struct relock_group *group, const struct relock_lock *fir
  *
  * Returns as relock_multilock_new.
  */
-static int group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
-                      struct relock_lock **lock)
+static int make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
+                struct relock_lock **lock)
 {
     struct relock_thread_state thread;
     struct relock_group *group;
@@ -256,119 +316,9 @@ static int group_make(const struct relock_kind *kind, struct relock_lock *const 
     return r;
 }
 
-/* ---- reaping ------------------------------------------------------------------------------- */
-
-static void destroy(struct relock_group *group)
-{
-    relock_group_remove_listeners(group);
-    for (size_t i = 0; i < group->n; i++)
-        relock_lock_drop(group->members[i]);
-    if (group->coordinator)
-        relock_client_unref(group->coordinator);
-    free(group->key);
-    free(group);
-}
-
-void relock_group_reap(void)
-{
-    struct relock_group *group;
-
-    /* The last member of one group may be the end of another. */
-    while ((group = relock_group_take_unreferenced())) {
-        while (group) {
-            struct relock_group *next = group->next_to_reap;
-
-            destroy(group);
-            group = next;
-        }
-    }
-}
-
-/* ---- the hook ------------------------------------------------------------------------------ */
-
-static void end_waits(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    const struct relock_local *local = relock_local_of(client);
-    const struct relock_local_call *call;
-    const struct relock_group *group;
-
-    DL_FOREACH(local->calls, call)
-    {
-        if (!relock_drain_admits(client, call->owner, false))
-            relock_cancel_fire(call->stop);
-    }
-    for (group = local->groups; group; group = group->hh.next)
-        relock_resource_wake_all(group->resource);
-}
-
-/* Locks of this client first, whose votes may be here, too; then votes for red locks elsewhere. */
-static void let_go(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    relock_local_let_go(client);
-    relock_redlock_drop_votes(client);
-}
-
-static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    return relock_outbox_is_empty(&relock_local_of(client)->votes);
-}
-
-static bool turn(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_local *local = relock_local_of(client);
-
-    relock_outbox_send_all(client, &local->votes);
-    relock_outbox_send_all(client, &local->inquiries);
-    return local->votes.posted != NULL;
-}
-
-static void drop_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_local *local = relock_local_of(client);
-
-    relock_outbox_drop_all(client, &local->votes);
-    relock_outbox_drop_all(client, &local->inquiries);
-}
-
-const struct relock_client_hook_ops relock_local_ops = {
-    .needs_messages = true,
-    .end_waits = end_waits,
-    .let_go = let_go,
-    .is_drained = is_drained,
-    .turn = turn,
-    .close = drop_all,
-    .reap = relock_group_reap,
-};
-
-/* The clients of these locks, which are to be members, take part in the life of composites from now
- * on. Returns RELOCK_OK, RELOCK_E_NOMEM, or that a client cannot be entered. */
-static int attach(struct relock_lock *const *locks, size_t n)
-{
-    int r = RELOCK_OK;
-
-    for (size_t i = 0; i < n && r == RELOCK_OK; i++) {
-        struct relock_client *client = locks[i]->client;
-        struct relock_guard guard;
-
-        if (!relock_client_enter(client, false, &guard))
-            return guard.result;
-        r = relock_local_attach(client);
-        relock_client_leave(client, &guard);
-    }
-    return r;
-}
-
 /* ---- constructors -------------------------------------------------------------------------- */
 
 #define MIN_SERVERS 3
-
-static int make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
-                struct relock_lock **lock)
-{
-    int r = attach(locks, n);
-
-    return r == RELOCK_OK ? group_make(kind, locks, n, lock) : r;
-}
 
 /* Logs the reason by the client of the first member that is not NULL, if there is one. */
 static int refuse(struct relock_lock *const *locks, size_t n, const char *what)

@@ -1,13 +1,12 @@
 /*
- * Multi locks: each member is acquired as the owner itself would acquire it, one after the other in
- * the order of all, and released in the opposite order. So a member that the owner holds already is
- * nested in, and a call that waits for a member waits in the queue of that member.
+ * Multi locks, several locks as one: each member is acquired as the owner itself would acquire it,
+ * one after the other in the order of all, and released in the opposite order. So a member that the
+ * owner holds already is nested in, and a call that waits for a member waits in the queue of that
+ * member.
  *
  * The composite's hold counts the levels, one of each member for each, and is lost with the first
  * member that is. How long it is certain its members say.
  */
-#include "group/multilock.h"
-
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -17,10 +16,19 @@
 #include "lock/call/take.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/levels.h"
+#include "lock/state/observer.h"
 #include "lock/wake/drain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+/* On the owner's hold of a member: if that is lost, so is the composite. */
+struct relock_membership {
+    struct relock_observer observer;
+    struct relock_group *group; /* a reference */
+    uint64_t composite;         /* the number of the hold of the composite */
+    size_t member;
+};
 
 /* ---- a member whose hold is lost ----------------------------------------------------------- */
 

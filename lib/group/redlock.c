@@ -1,5 +1,10 @@
-#include "group/redlock.h"
-
+/*
+ * Red locks, one lock on several independent servers, held while more than half of them say so.
+ *
+ * All servers are asked at the same time and the first quorum decides, so a server that is down,
+ * hangs or is late costs nothing. The hold on the coordinator, the client of the first member,
+ * counts the levels; its tally says how long it is certain.
+ */
 #include "base/clock.h"
 #include "group/redask.h"
 #include "group/survey.h"
@@ -176,37 +181,6 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
     hold->count = 0;
     release_votes(client, hold);
     relock_holds_end(client, hold);
-}
-
-/* ---- the end of a client ------------------------------------------------------------------- */
-
-static struct relock_vote *find_vote(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_hold *hold;
-
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
-    {
-        struct relock_vote *vote = relock_vote_of(hold);
-
-        if (vote && (hold->state == RELOCK_HOLD_ASKED || relock_hold_is_held(hold)))
-            return vote;
-    }
-    return NULL;
-}
-
-void relock_redlock_drop_votes(struct relock_client *client)
-{
-    struct relock_vote *vote;
-
-    while ((vote = find_vote(client))) {
-        struct relock_hold *hold = relock_holds_ref(vote->hold);
-
-        relock_let_go(client, hold, relock_clock_now_ms());
-        relock_mutex_unlock(&client->mutex);
-        relock_tally_lose(vote, RELOCK_LOST_GONE);
-        relock_mutex_lock(&client->mutex);
-        relock_holds_unref(client, hold);
-    }
 }
 
 /* ---- kind ---------------------------------------------------------------------------------- */

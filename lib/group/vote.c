@@ -372,7 +372,7 @@ static const struct relock_observer_ops ops = {
     .gone = on_gone,
 };
 
-struct relock_vote *relock_vote_of(const struct relock_hold *hold)
+static struct relock_vote *vote_of(const struct relock_hold *hold)
 {
     return (struct relock_vote *)relock_observer_find(hold, &ops);
 }
@@ -672,4 +672,35 @@ void relock_votes_keep(struct relock_tally *tally, bool renewed)
         if (votes[i])
             keep(client_of(tally, i), votes[i], renewed);
     relock_mutex_lock(&tally->group->coordinator->mutex);
+}
+
+/* ---- the end of a client ------------------------------------------------------------------- */
+
+static struct relock_vote *find_vote(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        struct relock_vote *vote = vote_of(hold);
+
+        if (vote && (hold->state == RELOCK_HOLD_ASKED || relock_hold_is_held(hold)))
+            return vote;
+    }
+    return NULL;
+}
+
+void relock_votes_drop(struct relock_client *client)
+{
+    struct relock_vote *vote;
+
+    while ((vote = find_vote(client))) {
+        struct relock_hold *hold = relock_holds_ref(vote->hold);
+
+        relock_let_go(client, hold, relock_clock_now_ms());
+        relock_mutex_unlock(&client->mutex);
+        relock_tally_lose(vote, RELOCK_LOST_GONE);
+        relock_mutex_lock(&client->mutex);
+        relock_holds_unref(client, hold);
+    }
 }

@@ -40,9 +40,6 @@ struct relock_vote_terms {
     bool *stands; /* of a call that joins: whether it stands in the line of the sequencer */
 };
 
-/* The vote that observes this hold, NULL when none does. Mutex of its client held. */
-struct relock_vote *relock_vote_of(const struct relock_hold *hold);
-
 /* Until when a caller waits for votes for that lease that it asked for at `sent_ms`. Any thread. */
 uint64_t relock_votes_limit_ms(uint64_t sent_ms, uint64_t lease_ms, uint64_t deadline_ms);
 
@@ -64,5 +61,9 @@ void relock_votes_keep(struct relock_tally *tally, bool renewed)
 /* Releases each server's vote, known or not, in the background: the tally is over. */
 void relock_votes_let_go(struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* At the end of a client: the votes that its server gave are lost, and released. Unlocks the mutex
+ * of this client meanwhile. */
+void relock_votes_drop(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

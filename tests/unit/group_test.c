@@ -1,7 +1,6 @@
 /* How the groups of multi and red locks begin and end; what red locks hear, and when an attempt is
  * decided. */
 #include "base/clock.h"
-#include "group/life.h"
 #include "group/listeners.h"
 #include "group/tally.h"
 #include "lock/hold/holds.h"
