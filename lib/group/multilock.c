@@ -22,12 +22,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct bond;
+
 /* On the owner's hold of a member: if that is lost, so is the composite. */
-struct relock_membership {
+struct membership {
     struct relock_observer observer;
+    struct bond *bond; /* a reference */
+    size_t member;
+};
+
+/* The memberships of one hold of the composite. Constant once they follow the members' holds. */
+struct bond {
+    atomic_uint refs;
     struct relock_group *group; /* a reference */
     uint64_t composite;         /* the number of the hold of the composite */
-    size_t member;
+    struct membership memberships[];
 };
 
 /* ---- a member whose hold is lost ----------------------------------------------------------- */
@@ -103,9 +112,9 @@ static int group_release(struct relock_lock *member, uint64_t owner, uint64_t de
 static void on_member_lost(struct relock_client *client, struct relock_hold *hold,
                            struct relock_observer *observer) RELOCK_REQUIRES(client->mutex)
 {
-    const struct relock_membership *membership = (const struct relock_membership *)observer;
-    struct relock_group *group = relock_group_ref(membership->group);
-    uint64_t composite = membership->composite;
+    const struct membership *membership = (const struct membership *)observer;
+    struct relock_group *group = relock_group_ref(membership->bond->group);
+    uint64_t composite = membership->bond->composite;
     size_t member = membership->member;
     int reason = hold->lost_reason;
 
@@ -115,24 +124,26 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
     relock_mutex_lock(&client->mutex);
 }
 
-static void free_membership(struct relock_observer *observer)
+static void drop_membership(struct relock_observer *observer)
 {
-    struct relock_membership *membership = (struct relock_membership *)observer;
+    struct bond *bond = ((struct membership *)observer)->bond;
 
-    relock_group_unref(membership->group);
-    free(membership);
+    if (atomic_fetch_sub(&bond->refs, 1) > 1)
+        return;
+    relock_group_unref(bond->group);
+    free(bond);
 }
 
 static const struct relock_observer_ops membership_ops = {
     .lost = on_member_lost,
-    .gone = free_membership, /* released apart from the composite, which finds out by itself */
+    .gone = drop_membership, /* released apart from the composite, which finds out by itself */
 };
 
 /* The owner's hold of the member becomes part of the composite and takes the membership over.
  * Returns false if the owner holds the member no more. */
-static bool group_join(struct relock_membership *membership, uint64_t owner)
+static bool group_join(struct membership *membership, uint64_t owner)
 {
-    struct relock_lock *member = membership->group->members[membership->member];
+    struct relock_lock *member = membership->bond->group->members[membership->member];
     struct relock_guard guard;
     struct relock_hold *hold;
     bool joins;
@@ -149,27 +160,27 @@ static bool group_join(struct relock_membership *membership, uint64_t owner)
     return joins;
 }
 
-static struct relock_membership *find_membership(const struct relock_group *group,
-                                                 const struct relock_hold *hold, uint64_t composite)
+static struct membership *find_membership(const struct relock_group *group,
+                                          const struct relock_hold *hold, uint64_t composite)
 {
     struct relock_observer *observer;
 
     DL_FOREACH(hold->observers, observer)
     {
-        struct relock_membership *membership = (struct relock_membership *)observer;
+        struct membership *membership = (struct membership *)observer;
 
-        if (observer->ops == &membership_ops && membership->group == group &&
-            membership->composite == composite)
+        if (observer->ops == &membership_ops && membership->bond->group == group &&
+            membership->bond->composite == composite)
             return membership;
     }
     return NULL;
 }
 
-static struct relock_membership *take_membership(const struct relock_group *group,
-                                                 const struct relock_lock *member,
-                                                 uint64_t composite, uint64_t owner)
+static struct membership *take_membership(const struct relock_group *group,
+                                          const struct relock_lock *member, uint64_t composite,
+                                          uint64_t owner)
 {
-    struct relock_membership *membership = NULL;
+    struct membership *membership = NULL;
     struct relock_guard guard;
     struct relock_hold *hold;
 
@@ -188,11 +199,10 @@ static struct relock_membership *take_membership(const struct relock_group *grou
 static void group_part(struct relock_group *group, uint64_t composite, uint64_t owner)
 {
     for (size_t i = 0; i < group->n; i++) {
-        struct relock_membership *membership =
-            take_membership(group, group->members[i], composite, owner);
+        struct membership *membership = take_membership(group, group->members[i], composite, owner);
 
         if (membership)
-            free_membership(&membership->observer);
+            drop_membership(&membership->observer);
     }
 }
 
@@ -387,42 +397,27 @@ static void collect(struct relock_acquire *acquire, struct relock_hold *hold,
 
 /* ---- a level ------------------------------------------------------------------------------- */
 
-static void free_memberships(struct relock_hold *hold)
+static void free_bond(struct relock_hold *hold)
 {
-    struct relock_membership **memberships = hold->data;
-
-    for (size_t i = 0; memberships && i < relock_group_of(hold->resource)->n; i++)
-        free(memberships[i]);
-    free(memberships);
+    free(hold->data);
     hold->data = NULL;
 }
 
 /* Allocates the memberships before the acquire, so that a grant cannot fail for memory. */
-static bool make_memberships(struct relock_hold *hold)
-{
-    size_t n = relock_group_of(hold->resource)->n;
-    struct relock_membership **memberships = calloc(n, sizeof(struct relock_membership *));
-
-    hold->data = memberships;
-    for (size_t i = 0; memberships && i < n; i++) {
-        memberships[i] = calloc(1, sizeof(**memberships));
-        if (!memberships[i])
-            return false;
-    }
-    return memberships != NULL;
-}
-
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (make_memberships(hold)) {
+    size_t n = relock_group_of(hold->resource)->n;
+
+    hold->data = calloc(1, sizeof(struct bond) + (n * sizeof(struct membership)));
+    if (hold->data) {
         collect(acquire, hold, answer);
     } else {
         answer->verdict = RELOCK_VERDICT_FAILED;
         answer->result = RELOCK_E_NOMEM;
     }
     if (answer->verdict == RELOCK_VERDICT_FAILED)
-        free_memberships(hold);
+        free_bond(hold);
 }
 
 /* From now on the composite is lost with each of its members. No other thread releases it before.
@@ -431,24 +426,26 @@ static void begin(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_group *group = relock_group_of(hold->resource);
-    struct relock_membership **memberships = hold->data;
+    struct bond *bond = hold->data;
     uint64_t number = hold->number;
     uint64_t owner = hold->owner;
 
     hold->data = NULL;
+    atomic_init(&bond->refs, (unsigned)group->n);
+    bond->group = relock_group_ref(group);
+    bond->composite = number;
     relock_owner_command_begin(hold, 0);
     relock_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < group->n; i++) {
-        memberships[i]->group = relock_group_ref(group);
-        memberships[i]->composite = number;
-        memberships[i]->member = i;
-        if (!group_join(memberships[i], owner)) {
-            relock_group_unref(group);
-            free(memberships[i]);
+        struct membership *membership = &bond->memberships[i];
+
+        membership->bond = bond;
+        membership->member = i;
+        if (!group_join(membership, owner)) {
+            drop_membership(&membership->observer);
             (void)group_miss(group, number, i, owner);
         }
     }
-    free(memberships);
     relock_mutex_lock(&client->mutex);
     relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
@@ -501,7 +498,7 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
     struct relock_group *group = relock_group_of(hold->resource);
     bool is_last = hold->count == 0;
 
-    free_memberships(hold);
+    free_bond(hold);
     relock_mutex_unlock(&client->mutex);
     if (is_last)
         group_part(group, hold->number, hold->owner);
@@ -546,7 +543,7 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
 
     (void)now_ms;
     hold->count = 0;
-    free_memberships(hold);
+    free_bond(hold);
     relock_mutex_unlock(&client->mutex);
     if (count > 0)
         group_part(group, hold->number, hold->owner);
