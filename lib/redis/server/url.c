@@ -21,6 +21,12 @@ static int hex_digit(char c)
     return -1;
 }
 
+static int refuse(const char **why, const char *what)
+{
+    *why = what;
+    return RELOCK_E_INVALID;
+}
+
 /* Copies [from, to) and decodes %xx. */
 static int decode(const char *from, const char *to, char **out, const char **why)
 {
@@ -41,8 +47,7 @@ static int decode(const char *from, const char *to, char **out, const char **why
         low = to - from > 2 ? hex_digit(from[2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
             free(text);
-            *why = "a % is not followed by two hex digits, or encodes NUL";
-            return RELOCK_E_INVALID;
+            return refuse(why, "a % is not followed by two hex digits, or encodes NUL");
         }
         text[n++] = (char)(high * 16 + low);
         from += 3;
@@ -73,10 +78,8 @@ static int read_db(struct relock_url *url, const char *from, const char *to, con
 {
     unsigned long db;
 
-    if (!read_number(from, to, MAX_DB, &db)) {
-        *why = "the database is not a number";
-        return RELOCK_E_INVALID;
-    }
+    if (!read_number(from, to, MAX_DB, &db))
+        return refuse(why, "the database is not a number");
     url->db = (unsigned)db;
     return RELOCK_OK;
 }
@@ -88,9 +91,8 @@ static int read_query(struct relock_url *url, const char *from, const char **why
         return RELOCK_OK;
     if (strncmp(from, "?db=", 4) == 0 && !strchr(from, '&'))
         return read_db(url, from + 4, from + strlen(from), why);
-    *why = "the only option in such a url is ?db=n: give a user and a password by the option user "
-           "and the option password, and leave other options out";
-    return RELOCK_E_INVALID;
+    return refuse(why, "the only option in such a url is ?db=n: give a user and a password by the "
+                       "option user and the option password, and leave other options out");
 }
 
 /* [user]:password */
@@ -99,10 +101,8 @@ static int read_login(struct relock_url *url, const char *from, const char *to, 
     const char *colon = memchr(from, ':', (size_t)(to - from));
     int r;
 
-    if (!colon) {
-        *why = "the part before the @ must be user:password or :password";
-        return RELOCK_E_INVALID;
-    }
+    if (!colon)
+        return refuse(why, "the part before the @ must be user:password or :password");
     if (colon > from) {
         r = decode(from, colon, &url->user, why);
         if (r < 0)
@@ -122,21 +122,15 @@ static int read_host(const char *from, const char *to, struct relock_url_host *h
 
     if (!end)
         end = to;
-    if (!bracketed && end < to && memchr(end + 1, ':', (size_t)(to - end - 1))) {
-        *why = "an address with colons (IPv6) must stand in brackets";
-        return RELOCK_E_INVALID;
-    }
+    if (!bracketed && end < to && memchr(end + 1, ':', (size_t)(to - end - 1)))
+        return refuse(why, "an address with colons (IPv6) must stand in brackets");
     port = bracketed ? end + 1 : end;
     if (bracketed)
         from++;
-    if (end <= from || (bracketed && end == to)) {
-        *why = "the host is missing";
-        return RELOCK_E_INVALID;
-    }
-    if (port < to && (*port != ':' || !read_number(port + 1, to, 65535, &number) || number == 0)) {
-        *why = "the port is not a number from 1 to 65535";
-        return RELOCK_E_INVALID;
-    }
+    if (end <= from || (bracketed && end == to))
+        return refuse(why, "the host is missing");
+    if (port < to && (*port != ':' || !read_number(port + 1, to, 65535, &number) || number == 0))
+        return refuse(why, "the port is not a number from 1 to 65535");
     host->port = (uint16_t)number;
     host->name = strndup(from, (size_t)(end - from));
     return host->name ? RELOCK_OK : RELOCK_E_NOMEM;
@@ -162,10 +156,8 @@ static int read_end(struct relock_url *url, const char *end, const char **why)
     const char *query = db + strcspn(db, "?#");
     int r = query > db ? read_db(url, db, query, why) : RELOCK_OK;
 
-    if (r == RELOCK_OK && query > db && strncmp(query, "?db=", 4) == 0) {
-        *why = "it names the database twice";
-        r = RELOCK_E_INVALID;
-    }
+    if (r == RELOCK_OK && query > db && strncmp(query, "?db=", 4) == 0)
+        return refuse(why, "it names the database twice");
     return r == RELOCK_OK ? read_query(url, query, why) : r;
 }
 
@@ -175,11 +167,9 @@ static int parse_tcp(struct relock_url *url, const char *rest, const char **why)
     struct relock_url_host host = {.port = DEFAULT_PORT};
     int r = skip_login(url, &rest, end, why);
 
-    if (r == RELOCK_OK && memchr(rest, ',', (size_t)(end - rest))) {
-        *why = "several hosts need redis+sentinel://host,host/master-name or "
-               "redis+cluster://host,host";
-        return RELOCK_E_INVALID;
-    }
+    if (r == RELOCK_OK && memchr(rest, ',', (size_t)(end - rest)))
+        return refuse(why, "several hosts need redis+sentinel://host,host/master-name or "
+                           "redis+cluster://host,host");
     if (r == RELOCK_OK)
         r = read_host(rest, end, &host, why);
     if (r < 0)
@@ -198,10 +188,8 @@ static int read_hosts(struct relock_url *url, const char *from, const char *to, 
         struct relock_url_host *host = &url->hosts[url->n_hosts];
         int r;
 
-        if (url->n_hosts == RELOCK_URL_HOSTS_MAX) {
-            *why = "it names more than 16 hosts";
-            return RELOCK_E_INVALID;
-        }
+        if (url->n_hosts == RELOCK_URL_HOSTS_MAX)
+            return refuse(why, "it names more than 16 hosts");
         host->port = port;
         r = read_host(from, comma ? comma : to, host, why);
         if (r < 0)
@@ -224,10 +212,8 @@ static int parse_sentinels(struct relock_url *url, const char *rest, const char 
         r = read_hosts(url, rest, end, SENTINEL_PORT, why);
     if (r < 0)
         return r;
-    if (master_end == master) {
-        *why = "the sentinels must be followed by /master-name";
-        return RELOCK_E_INVALID;
-    }
+    if (master_end == master)
+        return refuse(why, "the sentinels must be followed by /master-name");
     r = decode(master, master_end, &url->master, why);
     return r < 0 ? r : read_end(url, master_end, why);
 }
@@ -250,10 +236,8 @@ static int read_pubsub(struct relock_url *url, const char *from, const char **wh
         }
     }
     if ((*from >= '0' && *from <= '9') || strncmp(from, "?db=", 4) == 0)
-        *why = "relock uses database 0 of a cluster: leave the database out";
-    else
-        *why = "only ?pubsub=auto, sharded or plain may follow the hosts of a cluster";
-    return RELOCK_E_INVALID;
+        return refuse(why, "relock uses database 0 of a cluster: leave the database out");
+    return refuse(why, "only ?pubsub=auto, sharded or plain may follow the hosts of a cluster");
 }
 
 static int parse_cluster(struct relock_url *url, const char *rest, const char **why)
@@ -272,18 +256,15 @@ static int parse_unix(struct relock_url *url, const char *rest, const char **why
     const char *end = rest + strcspn(rest, "?");
     int r;
 
-    if (*rest != '/' || end - rest < 2) {
-        *why = "unix:// must be followed by an absolute path: give a user and a password by the "
-               "option user and the option password";
-        return RELOCK_E_INVALID;
-    }
+    if (*rest != '/' || end - rest < 2)
+        return refuse(
+            why, "unix:// must be followed by an absolute path: give a user and a password by the "
+                 "option user and the option password");
     r = decode(rest, end, &url->path, why);
     if (r < 0)
         return r;
-    if (strlen(url->path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
-        *why = "the path is too long for a unix socket";
-        return RELOCK_E_INVALID;
-    }
+    if (strlen(url->path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+        return refuse(why, "the path is too long for a unix socket");
     return read_query(url, end, why);
 }
 
