@@ -312,20 +312,27 @@ static bool is_for_now(const char *error)
     return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE;
 }
 
+/* The commands of the login. */
+static const struct {
+    const char *name;
+    unsigned forms;          /* of the reply: proxies answer questions as they like */
+    bool is_needed;          /* locks do not work without it */
+    enum relock_extra extra; /* unless it is needed: its lack */
+    int (*take)(struct relock_login *login, const struct redisReply *reply); /* or NULL */
+} steps[] = {
+    [RELOCK_LOGIN_AUTH] = {"AUTH", RELOCK_REPLY_STATUS, .is_needed = true},
+    [RELOCK_LOGIN_HELLO] = {"HELLO", RELOCK_REPLY_ANY, false, RELOCK_EXTRA_HELLO, take_hello},
+    [RELOCK_LOGIN_NAME] = {"CLIENT SETNAME", RELOCK_REPLY_STATUS, false, RELOCK_EXTRA_NAME, NULL},
+    [RELOCK_LOGIN_DB] = {"SELECT", RELOCK_REPLY_STATUS, .is_needed = true},
+    [RELOCK_LOGIN_SERVER] = {"INFO", RELOCK_REPLY_ANY, false, RELOCK_EXTRA_RUN, take_server},
+    [RELOCK_LOGIN_INFO] = {"CLIENT INFO", RELOCK_REPLY_ANY, false, RELOCK_EXTRA_INFO, take_info},
+    [RELOCK_LOGIN_ROLE] = {"INFO or ROLE", RELOCK_REPLY_ANY, false, RELOCK_EXTRA_ROLE, take_role},
+    [RELOCK_LOGIN_DONE] = {.name = "login"}, /* not reached: no reply is to come */
+};
+
 const char *relock_login_command(const struct relock_login *login)
 {
-    static const char *const commands[] = {
-        [RELOCK_LOGIN_AUTH] = "AUTH",
-        [RELOCK_LOGIN_HELLO] = "HELLO",
-        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
-        [RELOCK_LOGIN_DB] = "SELECT",
-        [RELOCK_LOGIN_SERVER] = "INFO",
-        [RELOCK_LOGIN_INFO] = "CLIENT INFO",
-        [RELOCK_LOGIN_ROLE] = "INFO or ROLE",
-        [RELOCK_LOGIN_DONE] = "login", /* not reached: no reply is to come */
-    };
-
-    return commands[login->step];
+    return steps[login->step].name;
 }
 
 static bool ends_with_line_break(const char *text)
@@ -367,54 +374,17 @@ static int refuse(struct relock_login *login, const char *error)
     return relock_refusal_result(relock_refusal_of(error));
 }
 
-static int take_answer(struct relock_login *login, const struct redisReply *reply)
-{
-    switch (login->step) {
-    case RELOCK_LOGIN_HELLO:
-        return take_hello(login, reply);
-    case RELOCK_LOGIN_SERVER:
-        return take_server(login, reply);
-    case RELOCK_LOGIN_INFO:
-        return take_info(login, reply);
-    case RELOCK_LOGIN_ROLE:
-        return take_role(login, reply);
-    case RELOCK_LOGIN_AUTH:
-    case RELOCK_LOGIN_NAME:
-    case RELOCK_LOGIN_DB:
-    case RELOCK_LOGIN_DONE:
-        break;
-    }
-    return RELOCK_OK;
-}
-
 /* The command is missing, and locks work without it. */
 static void do_without(struct relock_login *login, const char *error)
 {
-    static const enum relock_extra extras[] = {
-        [RELOCK_LOGIN_HELLO] = RELOCK_EXTRA_HELLO, [RELOCK_LOGIN_NAME] = RELOCK_EXTRA_NAME,
-        [RELOCK_LOGIN_SERVER] = RELOCK_EXTRA_RUN,  [RELOCK_LOGIN_INFO] = RELOCK_EXTRA_INFO,
-        [RELOCK_LOGIN_ROLE] = RELOCK_EXTRA_ROLE,
-    };
-
     login->asks_role |= login->step == RELOCK_LOGIN_HELLO;
     if (login->step != RELOCK_LOGIN_SERVER || login->server->url.path)
-        relock_explain_extra(login->server, extras[login->step], tellable(login, error));
-}
-
-/* Proxies answer questions about the server as they like. */
-static unsigned forms_of(enum relock_login_step step)
-{
-    bool is_question =
-        step != RELOCK_LOGIN_AUTH && step != RELOCK_LOGIN_NAME && step != RELOCK_LOGIN_DB;
-
-    return is_question ? RELOCK_REPLY_ANY : RELOCK_REPLY_STATUS;
+        relock_explain_extra(login->server, steps[login->step].extra, tellable(login, error));
 }
 
 static int take_error(struct relock_login *login, const char *error)
 {
-    bool is_needed = login->step == RELOCK_LOGIN_AUTH || login->step == RELOCK_LOGIN_DB;
-
-    if (is_needed || !relock_explain_is_missing(error))
+    if (steps[login->step].is_needed || !relock_explain_is_missing(error))
         return refuse(login, error);
     do_without(login, error);
     return RELOCK_OK;
@@ -424,11 +394,14 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
                       struct relock_buffer *buffer)
 {
     const char *error = relock_reply_error(reply);
-    int r;
+    int r = RELOCK_OK;
 
-    if (!relock_reply_fits(reply, forms_of(login->step)))
+    if (!relock_reply_fits(reply, steps[login->step].forms))
         return turn_away(login, RELOCK_E_CONN, RELOCK_REPLY_MISFIT);
-    r = error ? take_error(login, error) : take_answer(login, reply);
+    if (error)
+        r = take_error(login, error);
+    else if (steps[login->step].take)
+        r = steps[login->step].take(login, reply);
     if (r != RELOCK_OK)
         return r;
     login->step = skip_unwanted(login, login->step + 1);

@@ -27,7 +27,7 @@ enum relock_login_step {
     RELOCK_LOGIN_DONE,
 };
 
-/* What the server says that it is; all false if it does not say. */
+/* The role that the server tells; all false if it tells none. */
 struct relock_login_role {
     bool is_standalone;
     bool is_cluster; /* a node of one; as HELLO says: INFO may be that of a node behind a proxy */
