@@ -10,35 +10,21 @@
 #include "lock/hold/holds.h"
 #include "lock/state/keys.h"
 
-/* A hold of the same owner on the other side: RELOCK_OK with the hold, or RELOCK_LOST. */
-static int find_on(struct relock_acquire *acquire, struct relock_resource *side,
-                   struct relock_hold **hold) RELOCK_REQUIRES(acquire->client->mutex)
+/* Looks at the owner's hold on the other side: RELOCK_LOST if that is lost. */
+static int check_other_side(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    *hold = side ? relock_resource_find(side, acquire->waiter.owner) : NULL;
-    if (!*hold)
-        return RELOCK_OK;
-    relock_holds_check_time(acquire->client, *hold, relock_clock_now_ms());
-    return (*hold)->state == RELOCK_HOLD_LOST ? RELOCK_LOST : RELOCK_OK;
-}
+    bool reads = acquire->resource->kind->is_shared;
+    const struct relock_resource *side =
+        reads ? acquire->resource->primary : relock_resource_readers(acquire->resource);
+    struct relock_hold *hold = side ? relock_resource_find(side, acquire->waiter.owner) : NULL;
 
-static int check_for_writing(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_hold *read_hold;
-    int r = find_on(acquire, relock_resource_readers(acquire->resource), &read_hold);
-
-    if (r < 0)
-        return r;
-    return read_hold ? RELOCK_E_DEADLOCK : RELOCK_OK;
-}
-
-static int check_for_reading(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_hold *write_hold;
-    int r = find_on(acquire, acquire->resource->primary, &write_hold);
-
-    if (r < 0)
-        return r;
-    acquire->write_number = write_hold ? write_hold->number : 0;
+    if (hold)
+        relock_holds_check_time(acquire->client, hold, relock_clock_now_ms());
+    if (hold && hold->state == RELOCK_HOLD_LOST)
+        return RELOCK_LOST;
+    if (!reads)
+        return hold ? RELOCK_E_DEADLOCK : RELOCK_OK;
+    acquire->write_number = hold ? hold->number : 0;
     return RELOCK_OK;
 }
 
@@ -55,7 +41,7 @@ static const struct relock_kind write_side = {
     .message = RELOCK_MESSAGE_FREE_WRITE,
     .field_suffix = ":write",
     .side = RELOCK_SIDE_WRITE,
-    .check_other_side = check_for_writing,
+    .check_other_side = check_other_side,
 };
 
 static const struct relock_kind read_side = {
@@ -72,7 +58,7 @@ static const struct relock_kind read_side = {
     .side = RELOCK_SIDE_READ,
     .is_shared = true,
     .primary = &write_side,
-    .check_other_side = check_for_reading,
+    .check_other_side = check_other_side,
 };
 
 int relock_rdlock_new(struct relock_client *client, const char *name, struct relock_lock **lock)
