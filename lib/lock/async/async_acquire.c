@@ -250,12 +250,9 @@ STEP void step(struct relock_async *base)
 
 STEP void write_script(struct relock_async *base, struct relock_request *request)
 {
-    struct acquire_call *call = (struct acquire_call *)base;
+    const struct acquire_call *call = (struct acquire_call *)base;
 
-    if (call->phase == ASKS)
-        relock_commands_write_ask(&call->acquire, call->hold, request);
-    else
-        relock_commands_write_nest(&call->acquire, call->hold, request);
+    relock_commands_write_lock(&call->acquire, call->hold, request);
 }
 
 static void sent(struct relock_async *base)

@@ -70,9 +70,8 @@ static void end(struct relock_client *client, struct relock_hold *hold,
     relock_call_end(&request->call);
 }
 
-static void prepare(const struct relock_acquire *acquire, struct relock_request *request,
-                    const struct relock_hold *hold, unsigned count)
-    RELOCK_REQUIRES(acquire->client->mutex)
+void relock_commands_write_lock(const struct relock_acquire *acquire,
+                                const struct relock_hold *hold, struct relock_request *request)
 {
     enum relock_request_wait wait = RELOCK_REQUEST_TRIES;
 
@@ -80,13 +79,8 @@ static void prepare(const struct relock_acquire *acquire, struct relock_request 
         wait = acquire->listens ? RELOCK_REQUEST_LISTENS : RELOCK_REQUEST_JOINS;
     else if (!acquire->waiter.tries && relock_inbox_is_refused(acquire->client))
         wait = RELOCK_REQUEST_WAITS;
-    relock_request_lock(request, hold, count, acquire->lease_ms, acquire->write_number, wait);
-}
-
-void relock_commands_write_ask(const struct relock_acquire *acquire, const struct relock_hold *hold,
-                               struct relock_request *request)
-{
-    prepare(acquire, request, hold, 1);
+    relock_request_lock(request, hold, hold->count + 1, acquire->lease_ms, acquire->write_number,
+                        wait);
 }
 
 void relock_commands_read_ask(const struct relock_acquire *acquire, struct relock_hold *hold,
@@ -102,7 +96,7 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, answer->sent_ms);
     struct relock_request request;
 
-    prepare(acquire, &request, hold, 1);
+    relock_commands_write_lock(acquire, hold, &request);
     need_replicas(acquire->client, &request);
     if (run(acquire->client, hold, &request, limit_ms, answer)) {
         relock_commands_read_ask(acquire, hold, request.call.reply, answer);
@@ -114,12 +108,6 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
         }
     }
     end(acquire->client, hold, &request);
-}
-
-void relock_commands_write_nest(const struct relock_acquire *acquire,
-                                const struct relock_hold *hold, struct relock_request *request)
-{
-    prepare(acquire, request, hold, hold->count + 1);
 }
 
 void relock_commands_read_nest(const struct relock_acquire *acquire, const struct redisReply *reply,
@@ -146,7 +134,7 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  (acquire->how->lease_ms > 0 || !is_renewed);
     struct relock_request request;
 
-    relock_commands_write_nest(acquire, hold, &request);
+    relock_commands_write_lock(acquire, hold, &request);
     if (waits)
         need_replicas(client, &request);
     if (run(acquire->client, hold, &request, limit_ms, answer))

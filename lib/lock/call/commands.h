@@ -23,17 +23,15 @@ int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t 
                             struct relock_request *request, struct relock_inspection *inspection);
 
 /*
- * The parts of these operations for an asynchronous call: they write its script, and read the
- * reply. After a failure without a reply, relock_async_fail() fills the answer.
+ * The parts of these operations for an asynchronous call: they write its script, which is to give
+ * the hold one level more than it has, and read the reply. After a failure without a reply,
+ * relock_async_fail() fills the answer.
  */
-void relock_commands_write_ask(const struct relock_acquire *acquire, const struct relock_hold *hold,
-                               struct relock_request *request)
+void relock_commands_write_lock(const struct relock_acquire *acquire,
+                                const struct relock_hold *hold, struct relock_request *request)
     RELOCK_REQUIRES(acquire->client->mutex);
 void relock_commands_read_ask(const struct relock_acquire *acquire, struct relock_hold *hold,
                               const struct redisReply *reply, struct relock_answer *answer);
-void relock_commands_write_nest(const struct relock_acquire *acquire,
-                                const struct relock_hold *hold, struct relock_request *request)
-    RELOCK_REQUIRES(acquire->client->mutex);
 void relock_commands_read_nest(const struct relock_acquire *acquire, const struct redisReply *reply,
                                struct relock_answer *answer);
 
