@@ -53,31 +53,23 @@ static void refuse(int64_t ttl_ms, struct relock_busy *busy)
     busy->free_at_ms = free_at(busy->is_reserved ? RESERVED_MS : ttl_ms);
 }
 
-static bool read_intervals(const struct redisReply *reply, struct relock_busy *busy)
-{
-    int64_t ttl_ms, n_intervals;
-
-    if (!relock_reply_integer(relock_reply_at(reply, 0), &ttl_ms) ||
-        !relock_reply_integer(relock_reply_at(reply, 1), &n_intervals))
-        return false;
-    refuse(ttl_ms, busy);
-    busy->n_intervals = (uint64_t)n_intervals;
-    return true;
-}
-
-/* A client in the line is told when it is its turn, so a reservation is no reason to ask again. */
+/* For a waiter of a fair lock, or for a client in the line. That is told when it is its turn, so a
+ * reservation is no reason to ask again. */
 static bool read_place(const struct redisReply *reply, struct relock_busy *busy)
 {
-    int64_t ttl_ms, place, is_foreign;
+    int64_t ttl_ms, number, is_foreign;
 
     if (!relock_reply_integer(relock_reply_at(reply, 0), &ttl_ms) ||
-        !relock_reply_integer(relock_reply_at(reply, 1), &place) ||
-        !relock_reply_integer(relock_reply_at(reply, REPLY_IN_LINE_LEN - 1), &is_foreign))
+        !relock_reply_integer(relock_reply_at(reply, 1), &number))
         return false;
     refuse(ttl_ms, busy);
+    if (!relock_reply_integer(relock_reply_at(reply, REPLY_IN_LINE_LEN - 1), &is_foreign)) {
+        busy->n_intervals = (uint64_t)number;
+        return true;
+    }
     if (busy->is_reserved)
         busy->free_at_ms = RELOCK_NEVER;
-    busy->place = (uint64_t)place;
+    busy->place = (uint64_t)number;
     busy->is_foreign = is_foreign != 0;
     return true;
 }
@@ -91,7 +83,7 @@ enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t
     busy->is_awaited = relock_reply_is(reply, REPLY_AWAITED);
     if (relock_reply_is_nil(reply) || busy->is_awaited)
         return RELOCK_VERDICT_DONE;
-    if (read_place(reply, busy) || read_intervals(reply, busy))
+    if (read_place(reply, busy))
         return RELOCK_VERDICT_BUSY;
     if (relock_reply_integer(relock_reply_at(reply, 0), &number)) {
         *fencing_token = (uint64_t)number;
