@@ -10,28 +10,27 @@
 
 #define TEN_YEARS_MS UINT64_C(315360000000)
 
-uint64_t relock_clock_now_ms(void)
+static inline uint64_t now(clockid_t clock, uint64_t per_s)
 {
     struct timespec ts;
 
-    clock_gettime(RELOCK_CLOCK, &ts);
-    return ((uint64_t)ts.tv_sec * 1000) + ((uint64_t)ts.tv_nsec / 1000000);
+    clock_gettime(clock, &ts);
+    return ((uint64_t)ts.tv_sec * per_s) + ((uint64_t)ts.tv_nsec / (1000000000 / per_s));
+}
+
+uint64_t relock_clock_now_ms(void)
+{
+    return now(RELOCK_CLOCK, 1000);
 }
 
 uint64_t relock_clock_now_us(void)
 {
-    struct timespec ts;
-
-    clock_gettime(RELOCK_CLOCK, &ts);
-    return ((uint64_t)ts.tv_sec * 1000000) + ((uint64_t)ts.tv_nsec / 1000);
+    return now(RELOCK_CLOCK, 1000000);
 }
 
 uint64_t relock_clock_now_ns(void)
 {
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ((uint64_t)ts.tv_sec * 1000000000) + (uint64_t)ts.tv_nsec;
+    return now(CLOCK_MONOTONIC, 1000000000);
 }
 
 int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms)

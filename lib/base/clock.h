@@ -48,7 +48,7 @@ static inline uint64_t relock_clock_left(uint64_t now_ms, uint64_t deadline_ms)
     return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
 }
 
-/* The same as a timeout of poll(2), which is -1 for RELOCK_NEVER. */
+/* That time as a timeout of poll(2), which is -1 for RELOCK_NEVER. */
 int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms);
 
 /* A span as system calls expect it; ten years at most, since some calls reject more. */

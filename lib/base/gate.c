@@ -77,11 +77,7 @@ bool relock_gate_wait(struct relock_gate *gate, uint64_t deadline_ms)
             relock_futex_wait(&gate->state, WAITED_AT, left_ms);
         opened = atomic_load(&gate->state) == OPEN;
     }
-    /* If the gate was opened just at the deadline, that still counts. */
-    opened = atomic_exchange(&gate->state, CLOSED) == OPEN;
-    if (opened)
-        relock_tsan_acquire(gate);
-    return opened;
+    return relock_gate_end_poll(gate); /* if it was opened just at the deadline, that counts */
 }
 
 bool relock_gate_begin_poll(struct relock_gate *gate, int event_fd)

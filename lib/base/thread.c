@@ -131,16 +131,11 @@ void relock_cond_broadcast(struct relock_cond *cond)
 /* Condition variables cannot use the clock of our deadlines, which counts during suspend. */
 static struct timespec monotonic_after(uint64_t ms)
 {
-    struct timespec span = relock_clock_span(ms);
-    struct timespec ts;
+    struct timespec ts = relock_clock_span(ms);
+    uint64_t now_ns = relock_clock_now_ns() + (uint64_t)ts.tv_nsec;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    ts.tv_sec += span.tv_sec;
-    ts.tv_nsec += span.tv_nsec;
-    if (ts.tv_nsec >= 1000000000) {
-        ts.tv_sec++;
-        ts.tv_nsec -= 1000000000;
-    }
+    ts.tv_sec += (time_t)(now_ns / 1000000000);
+    ts.tv_nsec = (long)(now_ns % 1000000000);
     return ts;
 }
 
