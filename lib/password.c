@@ -49,7 +49,7 @@ static int try_at(const struct relock_node *node, struct relock_credentials *cre
 static int try(const struct relock_client *client, struct relock_credentials *credentials,
                char why[RELOCK_WHY_MAX])
 {
-    struct relock_node *node = relock_nodes_first(client->topology);
+    struct relock_node *node = relock_nodes_next(client->topology, NULL);
     int unreached = node ? RELOCK_OK : RELOCK_E_CONN;
 
     for (; node; node = relock_nodes_next(client->topology, node)) {
@@ -58,7 +58,7 @@ static int try(const struct relock_client *client, struct relock_credentials *cr
         if (r == RELOCK_E_CONN) {
             unreached = r;
         } else if (r != RELOCK_OK) {
-            relock_nodes_end(client->topology, node);
+            relock_topology_drop(client->topology, node);
             return r;
         }
     }

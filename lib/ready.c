@@ -8,7 +8,7 @@
 static int ping_all(const struct relock_client *client, char why[RELOCK_WHY_MAX])
 {
     const struct relock_text word = relock_text_of("PING");
-    struct relock_node *node = relock_nodes_first(client->topology);
+    struct relock_node *node = relock_nodes_next(client->topology, NULL);
     int r = node ? RELOCK_OK : RELOCK_E_CONN;
 
     for (; node && r == RELOCK_OK; node = relock_nodes_next(client->topology, node)) {
@@ -18,7 +18,7 @@ static int ping_all(const struct relock_client *client, char why[RELOCK_WHY_MAX]
         r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_STATUS, deadline_ms, &reply, why);
         relock_reply_free(reply);
     }
-    relock_nodes_end(client->topology, node);
+    relock_topology_drop(client->topology, node);
     return r;
 }
 

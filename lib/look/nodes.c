@@ -6,11 +6,6 @@
 
 #include <stdio.h>
 
-struct relock_node *relock_nodes_first(struct relock_topology *topology)
-{
-    return relock_nodes_next(topology, NULL);
-}
-
 struct relock_node *relock_nodes_next(struct relock_topology *topology, struct relock_node *node)
 {
     do {
@@ -20,11 +15,6 @@ struct relock_node *relock_nodes_next(struct relock_topology *topology, struct r
         node = next;
     } while (node && !relock_topology_uses(topology, node));
     return node;
-}
-
-void relock_nodes_end(struct relock_topology *topology, struct relock_node *node)
-{
-    relock_topology_drop(topology, node);
 }
 
 /* An error of the server is a failure. */

@@ -14,13 +14,10 @@
 
 struct redisReply;
 
-/* The first node that holds keys, and the next one; NULL: there is none. A cluster has several.
- * Each is valid until `next` or `end`. */
-struct relock_node *relock_nodes_first(struct relock_topology *topology);
+/* The next node that holds keys, with a reference, which the next call drops; NULL: there is none.
+ * A cluster has several nodes. `node` is NULL at first. To end before the last node, drop the node
+ * by relock_topology_drop(). */
 struct relock_node *relock_nodes_next(struct relock_topology *topology, struct relock_node *node);
-
-/* Ends the visit before the last node. Takes NULL. */
-void relock_nodes_end(struct relock_topology *topology, struct relock_node *node);
 
 /*
  * Sends a command of `n_words` words to the node, whose reply has one of these `forms` (reply.h).

@@ -66,8 +66,7 @@ static int ask_time(struct relock_sight *sight, struct relock_node *node,
 /* ---- replicas ------------------------------------------------------------------------------ */
 
 struct replica {
-    struct relock_replica_info info;
-    struct replica *next;
+    struct relock_replica_info info; /* the first field */
     char address[RELOCK_MASTER_HOST_MAX + 8];
 };
 
@@ -151,10 +150,10 @@ static bool is_replica(const char *line)
     return strncmp(line, "slave", 5) == 0 && line[5] >= '0' && line[5] <= '9';
 }
 
-static struct replica *find_replicas(const struct relock_node *node,
-                                     const struct relock_server_info *info)
+static const struct relock_replica_info *find_replicas(const struct relock_node *node,
+                                                       const struct relock_server_info *info)
 {
-    struct replica *first = NULL;
+    const struct relock_replica_info *first = NULL;
 
     for (const char *line = info->info; line; line = strchr(line, '\n')) {
         struct replica *new;
@@ -165,20 +164,19 @@ static struct replica *find_replicas(const struct relock_node *node,
         new = make_replica(node, info->clock_ahead_ms, line);
         if (!new)
             break;
-        new->next = first;
-        new->info.next = first ? &first->info : NULL;
-        first = new;
+        new->info.next = first;
+        first = &new->info;
     }
     return first;
 }
 
-static void free_replicas(struct replica *at)
+static void free_replicas(const struct relock_replica_info *at)
 {
-    struct replica *next;
+    while (at) {
+        struct replica *replica = (struct replica *)at;
 
-    for (; at; at = next) {
-        next = at->next;
-        free(at);
+        at = at->next;
+        free(replica);
     }
 }
 
@@ -189,7 +187,6 @@ static int show(struct relock_sight *sight, struct relock_node *node, relock_ser
 {
     const struct relock_text word = relock_text_of("INFO");
     struct relock_server_info info = {.address = node->server->label};
-    struct replica *replicas;
     struct redisReply *reply;
     size_t len;
     int r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_TEXT, relock_sight_deadline(sight),
@@ -202,10 +199,9 @@ static int show(struct relock_sight *sight, struct relock_node *node, relock_ser
     else
         r = RELOCK_E_SERVER;
     if (r == RELOCK_OK) {
-        replicas = find_replicas(node, &info);
-        info.replicas = replicas ? &replicas->info : NULL;
+        info.replicas = find_replicas(node, &info);
         *goes_on = fn(&info, arg);
-        free_replicas(replicas);
+        free_replicas(info.replicas);
     }
     relock_reply_free(reply);
     return r;
@@ -222,9 +218,9 @@ int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *ar
         return relock_client_refuse(client, "relock_servers: `fn` is NULL");
     if (!relock_sight_begin(&sight, client))
         return sight.result;
-    node = relock_nodes_first(client->topology);
+    node = relock_nodes_next(client->topology, NULL);
     for (; node && r == RELOCK_OK && goes_on; node = relock_nodes_next(client->topology, node))
         r = show(&sight, node, fn, arg, &goes_on);
-    relock_nodes_end(client->topology, node);
+    relock_topology_drop(client->topology, node);
     return relock_sight_end(&sight, r);
 }

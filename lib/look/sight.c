@@ -22,7 +22,7 @@ static void names_init(struct relock_names *names, struct relock_topology *topol
                        uint64_t timeout_ms)
 {
     const struct relock_text words[] = {relock_text_of("CLIENT"), relock_text_of("LIST")};
-    struct relock_node *node = relock_nodes_first(topology);
+    struct relock_node *node = relock_nodes_next(topology, NULL);
     char why[RELOCK_WHY_MAX];
 
     *names = (struct relock_names){0};
@@ -38,7 +38,7 @@ static void names_init(struct relock_names *names, struct relock_topology *topol
                              why) == RELOCK_OK)
             names->lists[names->n_lists++] = list;
     }
-    relock_nodes_end(topology, node);
+    relock_topology_drop(topology, node);
 }
 
 static void names_deinit(struct relock_names *names)
@@ -240,7 +240,7 @@ int relock_scan(struct relock_sight *sight, struct relock_text pattern, const ch
                 relock_scan_fn *fn, void *arg)
 {
     struct relock_topology *topology = sight->client->topology;
-    struct relock_node *node = relock_nodes_first(topology);
+    struct relock_node *node = relock_nodes_next(topology, NULL);
     int r = RELOCK_OK;
 
     for (; node && r == RELOCK_OK; node = relock_nodes_next(topology, node)) {
@@ -249,6 +249,6 @@ int relock_scan(struct relock_sight *sight, struct relock_text pattern, const ch
         if (r != RELOCK_OK)
             break;
     }
-    relock_nodes_end(topology, node);
+    relock_topology_drop(topology, node);
     return r == RELOCK_SCAN_END ? RELOCK_OK : r;
 }
