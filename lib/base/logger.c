@@ -2,6 +2,7 @@
 
 #include "base/callback.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -85,8 +86,7 @@ static struct relock_repeated *get(struct relock_repeats *repeats, struct relock
         return NULL;
     at->cause = cause;
     at->since_ms = now_ms;
-    at->next = repeats->causes;
-    repeats->causes = at;
+    LL_PREPEND(repeats->causes, at);
     return at;
 }
 
@@ -149,21 +149,17 @@ uint64_t relock_repeats_next_ms(const struct relock_repeats *repeats)
 
 void relock_repeats_deinit(struct relock_repeats *repeats)
 {
-    struct relock_repeated *at = repeats->causes;
+    struct relock_repeated *at, *next;
 
-    while (at) {
-        struct relock_repeated *next = at->next;
-
-        free(at);
-        at = next;
-    }
+    LL_FOREACH_SAFE(repeats->causes, at, next)
+    free(at);
     repeats->causes = NULL;
 }
 
 /* ---- the logger's queue -------------------------------------------------------------------- */
 
 struct line {
-    struct line *next;
+    struct line *next, *prev;
     uint64_t n_dropped; /* lines dropped between the previous line and this one */
     struct relock_record record;
     char text[]; /* of the record, and behind it the name of the lock */
@@ -187,8 +183,7 @@ struct relock_logger {
     atomic_uint_fast64_t n_dropped; /* all lines dropped so far */
 
     struct {
-        struct line *first;
-        struct line **end;
+        struct line *lines;
         unsigned n_lines;
         uint64_t n_dropped; /* lines dropped since one was queued */
         struct relock_repeats repeats;
@@ -200,14 +195,10 @@ struct relock_logger {
 
 static void destroy(struct relock_logger *logger)
 {
-    struct line *line = logger->guarded.first;
+    struct line *line, *next;
 
-    while (line) {
-        struct line *next = line->next;
-
-        free(line);
-        line = next;
-    }
+    DL_FOREACH_SAFE(logger->guarded.lines, line, next)
+    free(line);
     relock_repeats_deinit(&logger->guarded.repeats);
     relock_cond_deinit(&logger->over);
     relock_cond_deinit(&logger->work);
@@ -229,20 +220,18 @@ static void take_dropped(uint64_t *n_dropped, struct taken *taken)
 static void take_first(struct relock_logger *logger, struct taken *taken)
     RELOCK_REQUIRES(logger->mutex)
 {
-    struct line *line = logger->guarded.first;
+    struct line *line = logger->guarded.lines;
 
     taken->record = line->record;
     taken->line = line;
-    logger->guarded.first = line->next;
-    if (!line->next)
-        logger->guarded.end = &logger->guarded.first;
+    DL_DELETE(logger->guarded.lines, line);
     logger->guarded.n_lines--;
 }
 
 /* Returns whether there is a line to write now. */
 static bool take(struct relock_logger *logger, struct taken *taken) RELOCK_REQUIRES(logger->mutex)
 {
-    struct line *line = logger->guarded.first;
+    struct line *line = logger->guarded.lines;
     uint64_t *n_dropped = line ? &line->n_dropped : &logger->guarded.n_dropped;
 
     taken->line = NULL;
@@ -304,7 +293,6 @@ int relock_logger_new(const struct relock_sink *sink, struct relock_logger **log
     relock_mutex_init(&new->mutex);
     relock_cond_init(&new->work);
     relock_cond_init(&new->over);
-    new->guarded.end = &new->guarded.first;
     if (relock_thread_start(&new->thread, "relock:log", run, new) < 0) {
         destroy(new);
         return RELOCK_E_NOMEM;
@@ -334,8 +322,7 @@ static void enqueue(struct relock_logger *logger, const struct relock_record *re
         line->record.lock = memcpy(line->text + size, record->lock, lock_size);
     logger->guarded.n_dropped = 0;
     logger->guarded.n_lines++;
-    *logger->guarded.end = line;
-    logger->guarded.end = &line->next;
+    DL_APPEND(logger->guarded.lines, line);
 }
 
 void relock_logger_put(struct relock_logger *logger, struct relock_cause cause,
@@ -367,7 +354,7 @@ uint64_t relock_logger_dropped(const struct relock_logger *logger)
 struct relock_logger *relock_logger_free(struct relock_logger *logger)
 {
     uint64_t deadline_ms = relock_clock_in(RELOCK_LOGGER_END_MS);
-    bool in_time = true;
+    bool in_time = true, is_left;
     pthread_t thread;
 
     if (!logger)
@@ -378,13 +365,12 @@ struct relock_logger *relock_logger_free(struct relock_logger *logger)
     relock_cond_signal(&logger->work);
     while (!logger->guarded.ended && in_time)
         in_time = relock_cond_wait_until(&logger->over, &logger->mutex, deadline_ms);
-    logger->guarded.abandoned = !logger->guarded.ended;
-    if (logger->guarded.abandoned) {
-        relock_mutex_unlock(&logger->mutex);
+    logger->guarded.abandoned = is_left = !logger->guarded.ended;
+    relock_mutex_unlock(&logger->mutex);
+    if (is_left) {
         (void)pthread_detach(thread); /* the logger may be gone */
         return NULL;
     }
-    relock_mutex_unlock(&logger->mutex);
     (void)pthread_join(thread, NULL);
     destroy(logger);
     return NULL;
