@@ -1,7 +1,6 @@
 /* A client, from relock_client_make to relock_client_free. */
 #include "client.h"
 
-#include "base/callback.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/fork.h"

@@ -1,6 +1,5 @@
 #include "base/logger.h"
 
-#include "base/callback.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/thread.h"

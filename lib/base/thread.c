@@ -192,3 +192,22 @@ void relock_thread_leave(const struct relock_thread_state *before)
     check(pthread_setcancelstate(before->cancel_state, NULL));
     errno = before->saved_errno;
 }
+
+/* ---- callbacks ------------------------------------------------------------------------------ */
+
+static _Thread_local unsigned depth;
+
+void relock_callback_enter(void)
+{
+    depth++;
+}
+
+void relock_callback_leave(void)
+{
+    depth--;
+}
+
+bool relock_callback_is_inside(void)
+{
+    return depth > 0;
+}

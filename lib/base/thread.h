@@ -74,7 +74,7 @@ void relock_futex_wake(atomic_uint *word);
 /* Starts a thread in which all signals are blocked. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
 
-/* What a public call leaves as it was. */
+/* The state of the thread that a public call leaves as it was. */
 struct relock_thread_state {
     int cancel_state;
     int saved_errno;
@@ -86,5 +86,13 @@ struct relock_thread_state {
  */
 void relock_thread_enter(struct relock_thread_state *before);
 void relock_thread_leave(const struct relock_thread_state *before);
+
+/*
+ * Whether this thread is running a callback of the program. A callback must not make a call that
+ * blocks: that call would wait for the very thread which the callback holds up.
+ */
+void relock_callback_enter(void);
+void relock_callback_leave(void);
+bool relock_callback_is_inside(void);
 
 #endif

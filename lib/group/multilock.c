@@ -7,7 +7,6 @@
  * The composite's hold counts the levels, one of each member for each, and is lost with the first
  * member that is. How long it is certain its members say.
  */
-#include "base/callback.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "group/local.h"

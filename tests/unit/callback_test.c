@@ -1,5 +1,5 @@
 /* Whether a thread is inside a callback. */
-#include "base/callback.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Log lines: which of them reach the sink, and their form. */
 #include "base/log.h"
 
-#include "base/callback.h"
+#include "base/thread.h"
 #include "support/log.h"
 
 #include <pthread.h>

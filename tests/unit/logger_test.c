@@ -1,8 +1,8 @@
 /* The queue of a log, while the sink blocks and while it does not. */
 #include "base/logger.h"
 
-#include "base/callback.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "lock/state/client.h"
 #include "support/late.h"
 #include "support/leaks.h"

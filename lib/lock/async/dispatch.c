@@ -3,7 +3,6 @@
  *
  * While a callback runs, the thread counts as inside one: calls that would block are refused there.
  */
-#include "base/callback.h"
 #include "base/descriptor.h"
 #include "base/fork.h"
 #include "base/hash.h"

@@ -5,7 +5,6 @@
  */
 #include "lock/call/release.h"
 
-#include "base/callback.h"
 #include "base/clock.h"
 #include "base/probe.h"
 #include "lock/hold/cache.h"

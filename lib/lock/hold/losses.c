@@ -1,6 +1,5 @@
 #include "lock/hold/losses.h"
 
-#include "base/callback.h"
 #include "base/clock.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/levels.h"

@@ -1,6 +1,5 @@
 #include "lock/state/client.h"
 
-#include "base/callback.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "redis/server/loop.h"
