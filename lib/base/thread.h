@@ -15,22 +15,17 @@
 #include <stdint.h>
 
 #if defined(__clang__)
-#define RELOCK_CAPABILITY __attribute__((capability("mutex")))
-#define RELOCK_ACQUIRES(m) __attribute__((acquire_capability(m)))
-#define RELOCK_TRY_ACQUIRES(m) __attribute__((try_acquire_capability(true, m)))
-#define RELOCK_RELEASES(m) __attribute__((release_capability(m)))
-#define RELOCK_REQUIRES(m) __attribute__((requires_capability(m)))
-#define RELOCK_ASSERTS(m) __attribute__((assert_capability(m)))
-#define RELOCK_UNCHECKED __attribute__((no_thread_safety_analysis))
+#define RELOCK_ANNOTATION(...) __attribute__((__VA_ARGS__))
 #else
-#define RELOCK_CAPABILITY
-#define RELOCK_ACQUIRES(m)
-#define RELOCK_TRY_ACQUIRES(m)
-#define RELOCK_RELEASES(m)
-#define RELOCK_REQUIRES(m)
-#define RELOCK_ASSERTS(m)
-#define RELOCK_UNCHECKED
+#define RELOCK_ANNOTATION(...)
 #endif
+#define RELOCK_CAPABILITY RELOCK_ANNOTATION(capability("mutex"))
+#define RELOCK_ACQUIRES(m) RELOCK_ANNOTATION(acquire_capability(m))
+#define RELOCK_TRY_ACQUIRES(m) RELOCK_ANNOTATION(try_acquire_capability(true, m))
+#define RELOCK_RELEASES(m) RELOCK_ANNOTATION(release_capability(m))
+#define RELOCK_REQUIRES(m) RELOCK_ANNOTATION(requires_capability(m))
+#define RELOCK_ASSERTS(m) RELOCK_ANNOTATION(assert_capability(m))
+#define RELOCK_UNCHECKED RELOCK_ANNOTATION(no_thread_safety_analysis)
 
 struct RELOCK_CAPABILITY relock_mutex {
     pthread_mutex_t pthread;
