@@ -65,7 +65,8 @@ static void ask(const struct relock_call *call)
 
 static void ask_with_fence(void)
 {
-    struct relock_conn_id *fence = relock_conn_id_new("", 7, "/there:1", 8);
+    struct relock_conn_id *fence =
+        relock_conn_id_new(&(struct relock_server){0}, "", 7, "/there:1", 8);
     struct relock_call call = renew;
 
     FUZZ_CHECK(fence);

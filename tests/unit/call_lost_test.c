@@ -45,7 +45,8 @@ static void connection_7_breaks(void)
 
 static struct relock_conn_id *connection_7(void)
 {
-    return relock_conn_id_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
+    return relock_conn_id_new(&(struct relock_server){0}, SCRIPT_FIRST_RUN, 7, "/script:7",
+                              strlen("/script:7"));
 }
 
 static void connection_7_is_the_fence(void)

@@ -1,5 +1,6 @@
 /* The connections that a client may kill. */
 #include "redis/connect/conn_id.h"
+#include "redis/server/server.h"
 
 #include "redis/server/command.h"
 
@@ -15,7 +16,8 @@
 
 static struct relock_conn_id *conn_id_in(const char *run, const char *address)
 {
-    struct relock_conn_id *conn_id = relock_conn_id_new(run, 7, address, strlen(address));
+    struct relock_conn_id *conn_id =
+        relock_conn_id_new(&(struct relock_server){0}, run, 7, address, strlen(address));
 
     assert_non_null(conn_id);
     return conn_id;

@@ -123,11 +123,10 @@ static void a_node_that_a_redirection_has_named_is_not_removed(void **state)
 /* A command that it was made for may still run there, if the slots come back. */
 static void a_node_is_kept_as_long_as_the_id_of_a_connection_to_it(void **state)
 {
-    struct relock_conn_id *fence = relock_conn_id_new("", 7, "127.0.0.1:9", 11);
     struct relock_node *node = assign(ALL, 1);
+    struct relock_conn_id *fence = relock_conn_id_new(node->server, "", 7, "127.0.0.1:9", 11);
 
     (void)state;
-    relock_conn_id_set_server(fence, node->server);
     assert_ptr_equal(relock_conn_id_node(fence), node);
     assign(ALL, 2);
     (void)relock_conn_id_ref(fence);

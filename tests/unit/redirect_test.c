@@ -215,10 +215,10 @@ static void a_script_that_met_a_key_of_another_node_is_repeated_as_if_it_had_run
 
 static void an_unanswered_command_is_killed_at_the_node_that_has_it(void **state)
 {
-    struct relock_conn_id *fence = relock_conn_id_new(SCRIPT_FIRST_RUN, 9, "/script:9", 9);
+    struct relock_conn_id *fence =
+        relock_conn_id_new(&cluster.server[0], SCRIPT_FIRST_RUN, 9, "/script:9", 9);
 
     (void)state;
-    relock_conn_id_set_server(fence, &cluster.server[0]);
     atomic_store(&cluster.owner, &cluster.node[1]);
     call.fence = &fence;
     connects(0);
@@ -372,10 +372,10 @@ static void a_renewal_is_not_sent_on_for_ever(void **state)
 /* The answers of the two nodes come in any order. */
 static void a_release_is_sent_when_the_node_that_has_an_older_command_kills_it(void **state)
 {
-    struct relock_conn_id *fence = relock_conn_id_new(SCRIPT_FIRST_RUN, 9, "/script:9", 9);
+    struct relock_conn_id *fence =
+        relock_conn_id_new(&cluster.server[1], SCRIPT_FIRST_RUN, 9, "/script:9", 9);
 
     (void)state;
-    relock_conn_id_set_server(fence, &cluster.server[1]);
     call.fence = &fence;
     connects(0);
     connects(1);

@@ -20,29 +20,23 @@ struct relock_conn_id {
     char address[]; /* ours, as the server sees it */
 };
 
-struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
-                                          size_t len)
+struct relock_conn_id *relock_conn_id_new(const struct relock_server *server, const char *run,
+                                          uint64_t id, const char *address, size_t len)
 {
     struct relock_conn_id *conn_id = malloc(sizeof(*conn_id) + len + 1);
 
     if (!conn_id)
         return NULL;
     atomic_init(&conn_id->refs, 1);
-    conn_id->node = NULL;
-    conn_id->node_refs = NULL;
+    conn_id->node = server->node;
+    conn_id->node_refs = server->node_refs;
+    if (conn_id->node_refs)
+        atomic_fetch_add(conn_id->node_refs, 1);
     (void)snprintf(conn_id->run, sizeof(conn_id->run), "%s", run);
     conn_id->id = id;
     memcpy(conn_id->address, address, len);
     conn_id->address[len] = '\0';
     return conn_id;
-}
-
-void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server)
-{
-    conn_id->node = server->node;
-    conn_id->node_refs = server->node_refs;
-    if (conn_id->node_refs)
-        atomic_fetch_add(conn_id->node_refs, 1);
 }
 
 struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id)

@@ -27,12 +27,10 @@ struct relock_server;
 
 #define RELOCK_RUN_MAX 40
 
-/* `run`: the run id of the server, "" if it does not tell. Returns NULL when out of memory. */
-struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
-                                          size_t len);
-/* Sets the server to which the connection leads. From now on, the id is a reference to the node of
- * the server. Call it once, before other threads know the id. */
-void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server);
+/* The connection leads to this server; the id is a reference to its node. `run`: the run id of the
+ * server, "" if it does not tell. Returns NULL when out of memory. */
+struct relock_conn_id *relock_conn_id_new(const struct relock_server *server, const char *run,
+                                          uint64_t id, const char *address, size_t len);
 
 /* The node of the server; NULL if it has none. */
 struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id);

@@ -269,11 +269,10 @@ static int take_info(struct relock_login *login, const struct redisReply *reply)
     if (!address)
         return RELOCK_OK;
     address += strlen(" addr=");
-    login->conn_id = relock_conn_id_new(login->run, id, address, strcspn(address, " \n"));
-    if (login->conn_id) {
-        relock_conn_id_set_server(login->conn_id, login->server);
+    login->conn_id =
+        relock_conn_id_new(login->server, login->run, id, address, strcspn(address, " \n"));
+    if (login->conn_id)
         return RELOCK_OK;
-    }
     /* Without the id, commands sent over this connection could not be stopped, although the server
      * permits it. */
     (void)snprintf(login->why, sizeof(login->why), "%s: out of memory for a connection",
