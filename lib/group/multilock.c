@@ -54,9 +54,8 @@ static struct relock_hold *find_composite(const struct relock_group *group, uint
     return NULL;
 }
 
-/* The hold of a member ended without a release. Returns false if the composite has ended already.
- */
-static bool lose(struct relock_group *group, uint64_t composite, size_t member, int reason)
+/* The hold of a member ended without a release. Does nothing if the composite has ended already. */
+static void lose(struct relock_group *group, uint64_t composite, size_t member, int reason)
 {
     struct relock_hold *hold;
 
@@ -67,7 +66,6 @@ static bool lose(struct relock_group *group, uint64_t composite, size_t member, 
         relock_holds_lose(group->coordinator, hold, reason, relock_clock_now_ms());
     }
     relock_mutex_unlock(&group->coordinator->mutex);
-    return hold != NULL;
 }
 
 static int why_lost(const struct relock_lock *member, uint64_t owner)
@@ -85,12 +83,11 @@ static int why_lost(const struct relock_lock *member, uint64_t owner)
     return reason;
 }
 
-/* The owner has no hold of a member, or a lost one: loses the composite. Returns false if the
- * composite has ended already. */
-static bool group_miss(struct relock_group *group, uint64_t composite, size_t member,
+/* The owner has no hold of a member, or a lost one: loses the composite. */
+static void group_miss(struct relock_group *group, uint64_t composite, size_t member,
                        uint64_t owner)
 {
-    return lose(group, composite, member, why_lost(group->members[member], owner));
+    lose(group, composite, member, why_lost(group->members[member], owner));
 }
 
 /* Releases one level of a member. `*asks`: the call asks the server; otherwise the I/O thread does
@@ -118,7 +115,7 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
     int reason = hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
-    (void)lose(group, composite, member, reason);
+    lose(group, composite, member, reason);
     relock_group_unref(group);
     relock_mutex_lock(&client->mutex);
 }
@@ -442,7 +439,7 @@ static void begin(struct relock_client *client, struct relock_hold *hold)
         membership->member = i;
         if (!group_join(membership, owner)) {
             drop_membership(&membership->observer);
-            (void)group_miss(group, number, i, owner);
+            group_miss(group, number, i, owner);
         }
     }
     relock_mutex_lock(&client->mutex);
@@ -483,7 +480,7 @@ static int release_members(const struct relock_client *client, const struct relo
         int r_member = group_release(member, owner, deadline_ms, &asks);
 
         if (is_missing(client, member, r_member)) {
-            (void)group_miss(group, hold->number, i, owner);
+            group_miss(group, hold->number, i, owner);
             r_member = RELOCK_LOST;
         }
         r = graver(r, r_member);
@@ -564,7 +561,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
     for (size_t i = 0; i < group->n && answer->result == RELOCK_OK; i++) {
         answer->result = relock_extend_by(group->members[i], hold->owner, lease_ms, deadline_ms);
         if (is_missing(client, group->members[i], answer->result))
-            (void)group_miss(group, hold->number, i, hold->owner);
+            group_miss(group, hold->number, i, hold->owner);
     }
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
@@ -588,7 +585,7 @@ static uint64_t check(struct relock_client *client, struct relock_hold *hold)
 
         is_held = !is_missing(client, group->members[i], r);
         if (!is_held)
-            (void)group_miss(group, hold->number, i, hold->owner);
+            group_miss(group, hold->number, i, hold->owner);
         valid_ms = relock_clock_sooner(valid_ms, grant.valid_ms);
     }
     relock_mutex_lock(&client->mutex);

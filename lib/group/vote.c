@@ -321,11 +321,9 @@ static int vote_command_post(struct relock_client *client, struct relock_vote *v
 
 static uint64_t patience_ms(uint64_t lease_ms)
 {
-    uint64_t ms = lease_ms / PATIENCE_PART;
+    uint64_t ms = relock_clock_later(lease_ms / PATIENCE_PART, PATIENCE_MIN_MS);
 
-    if (ms < PATIENCE_MIN_MS)
-        return PATIENCE_MIN_MS;
-    return ms < PATIENCE_MAX_MS ? ms : PATIENCE_MAX_MS;
+    return relock_clock_sooner(ms, PATIENCE_MAX_MS);
 }
 
 uint64_t relock_votes_limit_ms(uint64_t sent_ms, uint64_t lease_ms, uint64_t deadline_ms)
