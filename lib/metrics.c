@@ -119,7 +119,7 @@ static void put_name(struct page *page, const char *name, const char *suffix)
         put(page, "relock_%s%s", name, suffix);
 }
 
-/* The same with a further label, whose value and end follow. */
+/* The name of a line with a further label, whose value and end follow. */
 static void put_labelled(struct page *page, const char *name, const char *label)
 {
     put(page, "relock_%s{%s%s%s=\"", name, page->labels, *page->labels ? "," : "", label);

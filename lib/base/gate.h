@@ -22,8 +22,8 @@ struct relock_gate {
 void relock_gate_init(struct relock_gate *gate);
 void relock_gate_open(struct relock_gate *gate);
 
-/* The same while holding `mutex`, which the waiting thread needs next: that thread is woken only
- * after the unlock, so that it does not run into the locked mutex. */
+/* Opens the gate while the caller holds `mutex`, which the waiting thread needs next. That thread
+ * is woken only after the unlock, so that it does not run into the locked mutex. */
 void relock_gate_open_under(struct relock_gate *gate, struct relock_mutex *mutex)
     RELOCK_REQUIRES(*mutex);
 

@@ -23,7 +23,7 @@ struct relock_log {
 #define relock_log_write(log, level, ...) \
     relock_log_cause((log), (struct relock_cause){0}, (level), __VA_ARGS__)
 
-/* The same with a cause of its own, for a format that serves several causes. */
+/* Writes a line whose format serves several causes, so the cause is given beside it. */
 __attribute__((format(printf, 4, 5))) void relock_log_cause(const struct relock_log *log,
                                                             struct relock_cause cause, int level,
                                                             const char *format, ...);

@@ -133,8 +133,8 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
 #define N_INSISTS 4
 #define INSIST_MS 1
 
-/* The same, for the sequencer that refuses a client with a quorum: the release of the owner before
- * may be on its way. */
+/* The pause before the sequencer is asked again that refuses a client with a quorum: the release of
+ * the owner before may be on its way. */
 #define SEQUENCER_PAUSE_MS 10
 
 /* ---- the outcome --------------------------------------------------------------------------- */

@@ -15,11 +15,11 @@
     .extend = &relock_script_extend, .inspect = &relock_script_inspect,      \
     .look = &relock_script_hexists, .field_suffix = "", .message = RELOCK_MESSAGE_FREE
 
-/* And without a queue in Redis. */
+/* A lock in such a hash, without a queue in Redis. */
 #define LIKE_REENTRANT \
     HASH, .unlock = &relock_script_unlock, .force_unlock = &relock_script_force_unlock
 
-/* And acquired by lock.lua, which recalls a hold that is cached elsewhere. */
+/* Such a lock that lock.lua acquires; that script recalls a hold that is cached elsewhere. */
 #define BY_LOCK_LUA \
     LIKE_REENTRANT, .lock = &relock_script_lock, .is_handed_off = true, .is_cached = true
 

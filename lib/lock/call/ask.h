@@ -18,9 +18,9 @@
 int relock_ask(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
 /*
- * The same in two steps, before and after the operation `ask`. The first step returns the hold to
- * ask for, or NULL when out of memory, and sets the core's fields of the answer. `began_ms` is the
- * `sent_ms` that it set.
+ * The two steps of relock_ask(), before and after the operation `ask`. The first step returns the
+ * hold to ask for, or NULL when out of memory, and sets the core's fields of the answer. `began_ms`
+ * is the `sent_ms` that it set.
  */
 struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
     RELOCK_REQUIRES(acquire->client->mutex);

@@ -229,9 +229,9 @@ static inline bool relock_client_is_open(const struct relock_client *client)
 /* Makes the I/O thread take its turn now. */
 void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* The same for a timer that is due at `due_ms`. The I/O thread then takes a turn at that time even
- * if the timer is unset before. So the next hold of a thread that acquires and releases a lock all
- * the time, whose timer is due later, does not wake it again. */
+/* Makes the I/O thread take its turn now, and again when a timer is due at `due_ms`, even if the
+ * timer is unset before. So the next hold of a thread that acquires and releases a lock all the
+ * time, whose timer is due later, does not wake the I/O thread again. */
 void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
     RELOCK_REQUIRES(client->mutex);
 

@@ -74,7 +74,7 @@ void relock_resource_signal(struct relock_resource *resource, bool is_message)
         wake_head(resource);
 }
 
-/* Signals all resources of the lock. */
+/* Makes a retry pending at each resource of the lock. */
 static void signal_all(struct relock_resource *resource)
 {
     struct relock_resource *at;

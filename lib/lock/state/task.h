@@ -38,7 +38,7 @@ void relock_task_post(struct relock_task *task);
 /* Undoes the post; does nothing if the task is not posted. */
 void relock_task_take_back(struct relock_task *task);
 
-/* The same for a cancel, with the process mutex held instead; from any thread. */
+/* A cancel posts the task, and undoes that: with the process mutex held; from any thread. */
 void relock_task_fire(struct relock_task *task) RELOCK_REQUIRES(relock_process_mutex);
 void relock_task_unfire(struct relock_task *task) RELOCK_REQUIRES(relock_process_mutex);
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What each script returns; a script without a line here does not compile. */
+/* The replies of each script; a script without a line here does not compile. */
 #define REFUSED                                                                       \
     (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY_OF(3)) /* perhaps with a place in line \
                                                        */
