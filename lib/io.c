@@ -5,7 +5,7 @@
 #include "lock/hold/inbox.h"
 #include "lock/hold/losses.h"
 #include "lock/hold/watchdog.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 #include "lock/wake/line.h"
 #include "lock/wake/listener.h"
 #include "lock/wake/outbox.h"
@@ -60,7 +60,7 @@ static uint64_t turn(void *arg)
     relock_mutex_lock(&client->mutex);
     client->guarded.turn_at_ms = 0;
     fire_timers(client);
-    relock_task_run_due(client);
+    relock_step_run_due(client);
     relock_outbox_send_all(client, &client->guarded.commands);
     relock_subscription_sync(client);
     relock_vigil_sync(client);
@@ -73,7 +73,7 @@ static uint64_t turn(void *arg)
     is_due = hook->ops->turn(client);
     is_due = is_due || client->guarded.to_sync || client->guarded.to_watch ||
              client->guarded.losses || client->guarded.leaving.posted || client->guarded.due ||
-             client->guarded.tasks || client->guarded.commands.posted ||
+             client->guarded.steps || client->guarded.commands.posted ||
              client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;

@@ -29,16 +29,16 @@ static void unref(struct relock_async *call)
 
 void relock_async_follow(struct relock_async *call, struct relock_hold *hold, uint64_t until_ms)
 {
-    relock_task_follow(&call->task, relock_holds_ref(hold));
+    relock_step_follow(&call->step, relock_holds_ref(hold));
     relock_async_sleep(call, until_ms);
 }
 
 /* Returns the hold, with the reference to it, or NULL. */
 static struct relock_hold *stop_following(struct relock_async *call)
 {
-    struct relock_hold *ahead = call->task.ahead;
+    struct relock_hold *ahead = call->step.ahead;
 
-    relock_task_unfollow(&call->task);
+    relock_step_unfollow(&call->step);
     return ahead;
 }
 
@@ -84,7 +84,7 @@ static void orphan(struct relock_client *client, struct relock_event *event)
     call->is_unheard = true;
     if (call->ops->forget)
         call->ops->forget(call);
-    relock_task_post(&call->task);
+    relock_step_post(&call->step);
 }
 
 /* Unchecked: the I/O thread holds the mutex of the client. */
@@ -97,7 +97,7 @@ RELOCK_UNCHECKED void relock_async_end(struct relock_async *call, int result)
     relock_client_unset_timer(client, &call->timer);
     if (ahead)
         relock_holds_unref(client, ahead);
-    relock_task_take_back(&call->task);
+    relock_step_take_back(&call->step);
     relock_client_end_call(client);
     if (!relock_events_end(call->events, &call->event))
         drop(client, &call->event);
@@ -106,18 +106,18 @@ RELOCK_UNCHECKED void relock_async_end(struct relock_async *call, int result)
 /* ---- steps --------------------------------------------------------------------------------- */
 
 /* If the call waited for a hold, other calls may wait for it, too. The next one goes on, unless
- * this call makes it wait. Unchecked: the I/O thread runs tasks with the mutex of the client held.
+ * this call makes it wait. Unchecked: the I/O thread runs steps with the mutex of the client held.
  */
-RELOCK_UNCHECKED static void run(struct relock_task *task)
+RELOCK_UNCHECKED static void run(struct relock_step *step)
 {
-    struct relock_async *call = (struct relock_async *)task;
-    struct relock_client *client = task->client;
+    struct relock_async *call = (struct relock_async *)step;
+    struct relock_client *client = step->client;
     struct relock_hold *ahead = stop_following(call);
 
     call->ops->step(call);
     if (!ahead)
         return;
-    relock_task_pass(ahead);
+    relock_step_pass(ahead);
     relock_holds_unref(client, ahead);
 }
 
@@ -126,7 +126,7 @@ static void fire(struct relock_timer *timer, uint64_t now_ms)
     struct relock_async *call = RELOCK_CONTAINER(struct relock_async, timer, timer);
 
     (void)now_ms;
-    relock_task_post(&call->task);
+    relock_step_post(&call->step);
 }
 
 /* Unchecked: the same. */
@@ -221,7 +221,7 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
         free(call);
         return guard.result;
     }
-    call->task = (struct relock_task){.client = client, .run = run};
+    call->step = (struct relock_step){.client = client, .run = run};
     call->event = (struct relock_event){.deliver = deliver, .drop = drop, .orphan = orphan};
     call->command.client = client;
     call->command.ops = &command_ops;
@@ -234,7 +234,7 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
     lock->resource->refs++;
     client->guarded.n_calls++;
     relock_events_expect(events, &call->event);
-    relock_task_post(&call->task);
+    relock_step_post(&call->step);
     relock_client_leave(client, &guard);
     return RELOCK_OK;
 }

@@ -3,7 +3,7 @@
  *
  * The I/O thread takes the steps of a blocking call, with the mutex of the client held. Where a
  * blocking call would sleep, the step sets a timer and returns. A hand-off, a cancel or a message
- * posts the task of the call, which is then the next step. The call counts as in progress, so its
+ * posts the step of the call, which is then the next one. The call counts as in progress, so its
  * client is not freed before it has ended. When it has ended, it becomes an event of its queue.
  *
  * Threads: with the mutex of the client held; the I/O thread, unless a function says otherwise.
@@ -14,12 +14,12 @@
 #include "lock/async/async_command.h"
 #include "lock/state/events.h"
 #include "lock/state/lock.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 
 struct relock_async;
 
 struct relock_async_ops {
-    /* The task was posted, or the timer fired. */
+    /* The step was posted, or the timer fired. */
     void (*step)(struct relock_async *call);
 
     /* For its script: as in async_command.h. */
@@ -39,7 +39,7 @@ struct relock_async_ops {
 };
 
 struct relock_async {
-    struct relock_task task; /* first: a call is found by it */
+    struct relock_step step; /* first: a call is found by it */
     struct relock_event event;
     struct relock_async_command command;
     const struct relock_async_ops *ops; /* constant */
@@ -67,7 +67,7 @@ void *relock_async_alloc(size_t size);
 int relock_async_begin(struct relock_async *call, const struct relock_async_ops *ops,
                        const struct relock_lock *lock, struct relock_events *events);
 
-/* The next step comes when the task is posted, or at `until_ms`. */
+/* The next step comes when the step is posted, or at `until_ms`. */
 void relock_async_sleep(struct relock_async *call, uint64_t until_ms);
 
 /* The next step comes when no other command of the hold runs, or at `until_ms`. */

@@ -82,7 +82,7 @@ STEP void leave_queue(struct acquire_call *call, int r)
         return;
     }
     call->phase = ANEW;
-    relock_task_post(&call->base.task);
+    relock_step_post(&call->base.step);
 }
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ STEP void step(struct relock_async *base)
         call->is_watching = call->how.cancel != NULL;
         if (call->is_watching)
             relock_cancel_watch(&call->acquire.waiter.cancel_wait, call->how.cancel, NULL,
-                                &call->base.task);
+                                &call->base.step);
         begin(call);
         break;
     case BEHIND:
@@ -356,7 +356,7 @@ static void init(struct acquire_call *call, struct relock_lock *lock, const stru
     relock_take_init(&call->acquire, lock, &call->how, NULL, RELOCK_NEVER);
     call->acquire.lock = &call->base.lock;
     waiter->explicit_owner = how->owner != 0;
-    waiter->task = &call->base.task;
+    waiter->step = &call->base.step;
     waiter->events = events;
 }
 

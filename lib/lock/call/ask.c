@@ -52,7 +52,7 @@ static void release_useless(struct relock_acquire *acquire, struct relock_hold *
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.sent_ms = now_ms, .why = why};
 
-    if (acquire->waiter.task) { /* its thread waits for no answer */
+    if (acquire->waiter.step) { /* its thread waits for no answer */
         drop(acquire, hold, true);
         relock_resource_signal(acquire->waiter.queues_on, false);
         return;

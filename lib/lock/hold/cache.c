@@ -160,7 +160,7 @@ static void take(struct relock_acquire *acquire, struct relock_hold *hold, uint6
 static int have_released(struct relock_acquire *acquire, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (!acquire->waiter.task) {
+    if (!acquire->waiter.step) {
         relock_cache_release(acquire->client, hold, relock_acquire_limit_ms(acquire, now_ms));
         return RELOCK_AGAIN;
     }

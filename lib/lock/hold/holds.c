@@ -37,7 +37,7 @@
 #include "lock/state/events.h"
 #include "lock/state/keys.h"
 #include "lock/state/observer.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 #include "lock/wake/drain.h"
 #include "lock/wake/subscription.h"
 #include "redis/connect/conn_id.h"
@@ -239,7 +239,7 @@ void relock_holds_end_command(struct relock_client *client, struct relock_hold *
 {
     hold->command = RELOCK_HOLD_NOTHING_SENT;
     relock_holds_arm(client, hold, now_ms);
-    relock_task_pass(hold);
+    relock_step_pass(hold);
 }
 
 static void verify_soon(struct relock_hold *hold, uint64_t now_ms)

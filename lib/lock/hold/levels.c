@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "lock/hold/holds.h"
 #include "lock/state/kind.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 
 /* ---- a command of the owner ---------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ void relock_owner_command_end(struct relock_client *client, struct relock_hold *
     pass_keeping_on(client, hold);
     hold->busy = false;
     relock_cond_broadcast(&client->changed);
-    relock_task_pass(hold);
+    relock_step_pass(hold);
     if (hold->state == RELOCK_HOLD_SETTLING || /* lost, and its last level released in on_lost */
         (hold->state == RELOCK_HOLD_LOST && hold->is_left))
         relock_holds_arm(client, hold, relock_clock_now_ms());

@@ -6,7 +6,7 @@
 #include "lock/hold/settle.h"
 #include "lock/state/events.h"
 #include "lock/state/observer.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 
 #include <stdlib.h>
 
@@ -112,7 +112,7 @@ void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
     relock_mutex_lock(&client->mutex);
     hold->notice = RELOCK_HOLD_NO_NOTICE;
     relock_cond_broadcast(&client->changed);
-    relock_task_pass(hold);
+    relock_step_pass(hold);
     relock_holds_unref(client, hold);
     if (client->guarded.state != RELOCK_CLIENT_FREED)
         relock_client_wake(client); /* to reap objects that ended with the hold */

@@ -5,7 +5,7 @@
 #include "lock/hold/holds.h"
 #include "lock/hold/watchdog.h"
 #include "lock/state/kind.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 #include "lock/state/verdict.h"
 #include "lock/wake/echo.h"
 #include "lock/wake/request.h"
@@ -115,7 +115,7 @@ void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
     if (answered)
         drop_fence(hold, conn_id);
     relock_holds_arm(client, hold, relock_clock_now_ms());
-    relock_task_pass(hold);
+    relock_step_pass(hold);
 }
 
 static void on_ended(void *arg, const struct relock_conn_id *conn_id, bool answered)

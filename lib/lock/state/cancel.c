@@ -2,7 +2,7 @@
 
 #include "base/fork.h"
 #include "base/hash.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 
 #include <stdlib.h>
 
@@ -46,8 +46,8 @@ void relock_cancel_fire(struct relock_cancel *cancel)
     atomic_store(&cancel->fired, true);
     DL_FOREACH(cancel->guarded.waits, at)
     {
-        if (at->task)
-            relock_task_fire(at->task);
+        if (at->step)
+            relock_step_fire(at->step);
         else
             relock_gate_open(at->gate);
     }
@@ -61,11 +61,11 @@ struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel)
 }
 
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
-                         struct relock_gate *gate, struct relock_task *task)
+                         struct relock_gate *gate, struct relock_step *step)
 {
     wait->cancel = cancel;
     wait->gate = gate;
-    wait->task = task;
+    wait->step = step;
     relock_mutex_lock(&relock_process_mutex);
     forget_parents_waits(cancel);
     DL_APPEND(cancel->guarded.waits, wait);
@@ -76,7 +76,7 @@ void relock_cancel_unwatch(struct relock_cancel_wait *wait)
 {
     relock_mutex_lock(&relock_process_mutex);
     DL_DELETE(wait->cancel->guarded.waits, wait);
-    if (wait->task)
-        relock_task_unfire(wait->task);
+    if (wait->step)
+        relock_step_unfire(wait->step);
     relock_mutex_unlock(&relock_process_mutex);
 }

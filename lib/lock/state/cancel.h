@@ -17,12 +17,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct relock_task;
+struct relock_step;
 
 struct relock_cancel_wait {
     struct relock_cancel *cancel;
     struct relock_gate *gate;               /* of the thread that waits */
-    struct relock_task *task;               /* instead of it; or NULL */
+    struct relock_step *step;               /* instead of it; or NULL */
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
 
@@ -34,12 +34,12 @@ struct relock_cancel {
     } guarded;               /* by the process mutex */
 };
 
-/* From now on firing `cancel` makes `task` due, that of an asynchronous call. If `task` is NULL, it
+/* From now on firing `cancel` makes `step` due, that of an asynchronous call. If `step` is NULL, it
  * opens `gate`. */
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
-                         struct relock_gate *gate, struct relock_task *task);
+                         struct relock_gate *gate, struct relock_step *step);
 
-/* From now on firing it leaves the gate, or the task, alone. */
+/* From now on firing it leaves the gate, or the step, alone. */
 void relock_cancel_unwatch(struct relock_cancel_wait *wait);
 
 /* Takes NULL, which is never fired. Under any mutex. */

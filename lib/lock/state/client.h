@@ -31,6 +31,7 @@ struct relock_client_hook;
 struct relock_listener;
 struct relock_loop;
 struct relock_outbox_entry;
+struct relock_step;
 struct relock_switches;
 struct relock_topology;
 struct relock_waiter;
@@ -135,7 +136,7 @@ struct relock_client {
     uint64_t nth; /* in the order of their making; constant */
     atomic_uint n_pins;
 
-    struct relock_task *fired; /* tasks, by cancels; guarded by the process mutex */
+    struct relock_step *fired; /* steps, by cancels; guarded by the process mutex */
     atomic_bool has_fired;     /* `fired` may have some */
 
     /* Of the layers above. They are attached under the mutex, and stay. */
@@ -166,7 +167,7 @@ struct relock_client {
         struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
         struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
         struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */
-        struct relock_task *tasks;           /* for the I/O thread to run */
+        struct relock_step *steps;           /* for the I/O thread to run */
         struct relock_outbox commands;       /* of asynchronous calls, and of layers above */
         struct relock_async_command *paused; /* put off, sorted by their holds */
         struct relock_events *events;        /* the queues that are open */

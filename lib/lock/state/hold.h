@@ -23,7 +23,7 @@ struct relock_conn_id;
 struct relock_node;
 struct relock_observer;
 struct relock_resource;
-struct relock_task;
+struct relock_step;
 
 enum relock_hold_state {
     RELOCK_HOLD_ASKED,    /* being acquired: not held yet */
@@ -146,7 +146,7 @@ struct relock_hold {
      * releases it or settles it: one at a time. */
     struct relock_conn_id *fence;
 
-    struct relock_task *followers; /* calls that go on when the hold is free for them: task.h */
+    struct relock_step *followers; /* calls that go on when the hold is free for them: step.h */
 
     struct relock_hold *next, *prev;               /* holds with levels, of the resource */
     struct relock_hold *client_next, *client_prev; /* all holds of the client */

@@ -17,7 +17,7 @@
 #include "lock/state/resource.h"
 
 #include "lock/state/keys.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,8 @@
 /* Unchecked: the callers of this file hold the mutex, but its functions are not annotated. */
 RELOCK_UNCHECKED static void wake(struct relock_waiter *waiter, struct relock_mutex *mutex)
 {
-    if (waiter->task)
-        relock_task_post(waiter->task);
+    if (waiter->step)
+        relock_step_post(waiter->step);
     else
         relock_gate_open_under(&waiter->gate, mutex);
 }

@@ -83,7 +83,7 @@ struct relock_wait {
 struct relock_waiter {
     struct relock_waiter *next, *prev; /* in the queue */
     struct relock_gate gate;           /* opened when there is something to look at */
-    struct relock_task *task;          /* constant: is due then, as no thread waits; or NULL */
+    struct relock_step *step;          /* constant: is due then, as no thread waits; or NULL */
     struct relock_cancel_wait cancel_wait;
     struct relock_resource
         *queues_on; /* the lock's resource, or a fair waiter of its own; NULL: not in a queue */

@@ -2,7 +2,7 @@
 
 #include "lock/state/hold.h"
 #include "lock/state/resource.h"
-#include "lock/state/task.h"
+#include "lock/state/step.h"
 #include "lock/wake/listener.h"
 
 bool relock_drain_has_hold(const struct relock_client *client, uint64_t owner)
@@ -42,7 +42,7 @@ void relock_drain_wake(struct relock_client *client)
     hook->ops->end_waits(client);
     /* A call that waits until a command about a hold has ended. */
     DL_FOREACH2(client->guarded.holds, hold, client_next)
-    relock_task_pass(hold);
+    relock_step_pass(hold);
     for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
         struct relock_resource *readers = relock_resource_readers(resource);
 

@@ -73,7 +73,7 @@ void relock_silence_init(struct relock_client *client)
 void relock_silence_enter(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters++;
-    client->guarded.n_threadless += waiter->task != NULL;
+    client->guarded.n_threadless += waiter->step != NULL;
     if (!waiter->waits_for_server)
         return;
     DL_APPEND2(client->guarded.waiting, waiter, all_prev, all_next);
@@ -85,7 +85,7 @@ void relock_silence_enter(struct relock_client *client, struct relock_waiter *wa
 void relock_silence_leave(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters--;
-    client->guarded.n_threadless -= waiter->task != NULL;
+    client->guarded.n_threadless -= waiter->step != NULL;
     if (waiter->waits_for_server)
         DL_DELETE2(client->guarded.waiting, waiter, all_prev, all_next);
 }

@@ -1,0 +1,64 @@
+/*
+ * Step - the next step of an asynchronous call, for the I/O thread to run
+ *
+ * An event that would wake a blocking call posts the step of an asynchronous one. The I/O thread
+ * runs it in its next turn. A step that is posted twice runs once. Posting carries no data: like a
+ * thread that wakes up, the step looks at the state of that moment.
+ *
+ * A cancel fires without the mutex of the client, so the steps that it posts have a list of their
+ * own.
+ *
+ * Threads: with the mutex of the client held, unless a function says otherwise.
+ */
+#ifndef RELOCK_STEP_H
+#define RELOCK_STEP_H
+
+#include "base/fork.h"
+#include "lock/state/client.h"
+#include "lock/state/hold.h"
+
+struct relock_step {
+    struct relock_client *client;          /* constant */
+    void (*run)(struct relock_step *step); /* constant; may unlock the mutex meanwhile */
+
+    bool is_posted;
+    struct relock_step *next, *prev; /* of the client: those to run */
+
+    struct relock_hold *ahead; /* it waits for this hold, to which its user has a reference */
+    struct relock_step *follow_next, *follow_prev;
+
+    /* guarded by the process mutex */
+    bool is_fired;
+    struct relock_step *fired_next, *fired_prev;
+};
+
+/* Has the I/O thread run the step in its next turn. */
+void relock_step_post(struct relock_step *step);
+
+/* Undoes the post; does nothing if the step is not posted. */
+void relock_step_take_back(struct relock_step *step);
+
+/* The same for a cancel, with the process mutex held instead; from any thread. */
+void relock_step_fire(struct relock_step *step) RELOCK_REQUIRES(relock_process_mutex);
+void relock_step_unfire(struct relock_step *step) RELOCK_REQUIRES(relock_process_mutex);
+
+/*
+ * Another command about the hold runs, or its on_lost: the step waits until both have ended. Such
+ * steps are posted one at a time: the one that runs calls relock_step_pass() for the next.
+ */
+void relock_step_follow(struct relock_step *step, struct relock_hold *hold);
+void relock_step_unfollow(struct relock_step *step);
+static inline bool relock_step_is_blocked(const struct relock_hold *hold)
+{
+    return hold->busy || hold->notice == RELOCK_HOLD_TELLING ||
+           (hold->state == RELOCK_HOLD_CACHED && relock_hold_is_in_use(hold));
+}
+
+/* Posts the first step that waits for the hold, unless the hold still blocks it. A later step waits
+ * behind these, even if the hold is free. */
+void relock_step_pass(const struct relock_hold *hold);
+
+/* The I/O thread: runs the steps that are due, or some of them. */
+void relock_step_run_due(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+#endif
