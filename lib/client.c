@@ -61,8 +61,10 @@ static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(clien
     const struct relock_client_hook *hook;
 
     RELOCK_HOOKS_FOREACH(client, hook, is_drained)
-    if (!hook->ops->is_drained(client))
-        return false;
+    {
+        if (!hook->ops->is_drained(client))
+            return false;
+    }
     return client->guarded.n_settling == 0 && relock_outbox_is_empty(&client->guarded.leaving) &&
            !client->guarded.leaving_later;
 }
@@ -76,7 +78,9 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
     bool in_time = true;
 
     RELOCK_HOOKS_FOREACH(client, hook, let_go)
-    hook->ops->let_go(client);
+    {
+        hook->ops->let_go(client);
+    }
     while ((hold = relock_holds_find(client, 0)))
         relock_let_go(client, hold, now_ms);
     while (!is_drained(client) && in_time)
@@ -89,25 +93,24 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     const struct relock_client_hook *hook;
     struct relock_resource *resource;
     struct relock_resource *next;
-    struct relock_events *events;
+    struct relock_hold *hold;
 
     RELOCK_HOOKS_FOREACH(client, hook, close)
-    hook->ops->close(client);
+    {
+        hook->ops->close(client);
+    }
     relock_outbox_drop_all(client, &client->guarded.commands);
     relock_line_close(client);
     relock_listeners_deliver(client);
-    while (client->guarded.losses)
-        relock_holds_forget_loss(client, client->guarded.losses);
-    while (client->guarded.to_tell)
-        relock_holds_forget_loss(client, client->guarded.to_tell);
-    DL_FOREACH(client->guarded.events, events)
-    while (events->losses)
-        relock_holds_forget_loss(client, events->losses);
-    while (client->guarded.holds) {
-        relock_client_unset_timer(client, &client->guarded.holds->timer);
-        client->guarded.holds->refs = 1;
-        relock_holds_unref(client, client->guarded.holds);
+    while ((hold = client->guarded.holds)) {
+        relock_client_unset_timer(client, &hold->timer);
+        hold->refs = 2; /* one may be that of its loss */
+        relock_holds_forget_loss(client, hold);
+        hold->refs = 1;
+        relock_holds_unref(client, hold);
     }
+    while (client->guarded.tasks)
+        relock_client_take_back(client, client->guarded.tasks);
     HASH_ITER(hh, client->guarded.resources, resource, next)
     relock_resources_drop(client, resource);
 }

@@ -2,14 +2,9 @@
 
 #include "base/clock.h"
 #include "lock/async/async_command.h"
-#include "lock/hold/inbox.h"
-#include "lock/hold/losses.h"
 #include "lock/hold/watchdog.h"
 #include "lock/state/step.h"
 #include "lock/wake/line.h"
-#include "lock/wake/listener.h"
-#include "lock/wake/outbox.h"
-#include "lock/wake/subscription.h"
 #include "lock/wake/vigil.h"
 #include "redis/io/node_io.h"
 #include "redis/io/switches.h"
@@ -43,7 +38,9 @@ static bool needs_messages(const struct relock_client *client) RELOCK_REQUIRES(c
     const struct relock_client_hook *hook;
 
     RELOCK_HOOKS_FOREACH(client, hook, needs_messages)
-    return true;
+    {
+        return true;
+    }
     return client->guarded.n_threadless > 0 || client->guarded.n_armed > 0 ||
            client->options.keep_ms > 0;
 }
@@ -52,30 +49,16 @@ static uint64_t turn(void *arg)
 {
     struct relock_client *client = arg;
     uint64_t follow_ms = relock_node_io_follow(client->topology);
-    const struct relock_client_hook *hook;
     uint64_t next_ms;
-    bool is_due = false;
     bool needs;
 
     relock_mutex_lock(&client->mutex);
     client->guarded.turn_at_ms = 0;
     fire_timers(client);
-    relock_step_run_due(client);
-    relock_outbox_send_all(client, &client->guarded.commands);
-    relock_subscription_sync(client);
-    relock_vigil_sync(client);
-    relock_inbox_sync(client);
-    relock_outbox_send_all(client, &client->guarded.leaving);
-    relock_losses_take_up_next(client);
-    relock_listeners_deliver(client);
-    /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
-    RELOCK_HOOKS_FOREACH(client, hook, turn)
-    is_due = hook->ops->turn(client);
-    is_due = is_due || client->guarded.to_sync || client->guarded.to_watch ||
-             client->guarded.losses || client->guarded.leaving.posted || client->guarded.due ||
-             client->guarded.steps || client->guarded.commands.posted ||
-             client->guarded.inbox == RELOCK_INBOX_WANTED;
-    next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
+    relock_step_post_fired(client);
+    relock_client_run_tasks(client);
+    /* From here on the mutex stays locked until it is known when the next turn is due. */
+    next_ms = client->guarded.tasks ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     needs = needs_messages(client);
     relock_mutex_unlock(&client->mutex);

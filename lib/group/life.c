@@ -43,15 +43,6 @@ static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(clien
     return relock_outbox_is_empty(&relock_local_of(client)->votes);
 }
 
-static bool turn(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_local *local = relock_local_of(client);
-
-    relock_outbox_send_all(client, &local->votes);
-    relock_outbox_send_all(client, &local->inquiries);
-    return local->votes.posted != NULL;
-}
-
 static void drop_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_local *local = relock_local_of(client);
@@ -65,7 +56,6 @@ const struct relock_client_hook_ops relock_local_ops = {
     .end_waits = end_waits,
     .let_go = let_go,
     .is_drained = is_drained,
-    .turn = turn,
     .close = drop_all,
     .reap = relock_group_reap,
 };

@@ -39,7 +39,7 @@
  *   heard           relock_resource_view_line                          resource.h
  *   knows_lease     read_place                                         verdict.c
  *   io              fire, on_left                                      line.c
- *                   on_channel, hear, relock_inbox_sync                inbox.c
+ *                   on_channel, hear, subscribe                        inbox.c
  *                   on_channel, signal_side, look_again                subscription.c
  *                   relock_settle_step                                 settle.c
  *   want, idle      relock_subscription_want, relock_subscription_idle

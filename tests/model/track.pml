@@ -17,7 +17,7 @@
  *   renew            relock_watchdog_renew                      lib/lock/hold/watchdog.c
  *   hear()           relock_reports_hear                        lib/lock/hold/watchdog.c
  *   down, up         relock_reports_turn                        lib/lock/hold/watchdog.c
- *   arm, on_armed    relock_vigil_sync                          lib/lock/wake/vigil.c
+ *   arm, on_armed    watch                                      lib/lock/wake/vigil.c
  *   ask              relock_ask                                 lib/lock/call/ask.c
  *   serve()          a script, or HEXISTS                       scripts/renew.lua plain_inspect.lua
  *

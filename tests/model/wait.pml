@@ -27,8 +27,8 @@
  *                                                                      resource.c
  *   gate[]          relock_gate_open, relock_gate_wait                 lib/base/gate.c
  *   want, change, sync
- *                   relock_subscription_want, relock_subscription_sync, step, end_linger,
- *                   make_so                                            subscription.c
+ *                   relock_subscription_want, sync_channel, step, end_linger, make_so
+ *                                                                      subscription.c
  *   io              on_channel                                         subscription.c
  *                   on_up, on_down, on_reply                           lib/redis/io/pubsub.c
  *   listen, unlisten

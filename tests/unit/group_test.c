@@ -65,7 +65,7 @@ int __wrap_relock_group_add_listeners(struct relock_group *group)
 
         relock_mutex_lock(&member->client->mutex);
         relock_listeners_hear(member->client, member->resource, RELOCK_HEARD_MESSAGE);
-        assert_non_null(member->client->guarded.due);
+        assert_non_null(member->client->guarded.tasks);
         relock_listeners_deliver(member->client);
         relock_mutex_unlock(&member->client->mutex);
     }
@@ -111,7 +111,7 @@ static bool hears(struct trio *trio)
 
     relock_mutex_lock(&member->client->mutex);
     relock_listeners_hear(member->client, member->resource, RELOCK_HEARD_MESSAGE);
-    is_due = member->client->guarded.due != NULL;
+    is_due = member->client->guarded.tasks != NULL;
     relock_listeners_deliver(member->client);
     relock_mutex_unlock(&member->client->mutex);
     return is_due;

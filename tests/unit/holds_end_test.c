@@ -17,7 +17,7 @@ static void a_lost_hold_is_a_signal_and_is_reported(void **state)
     assert_null(resource->holder);
     assert_true(is_woken(1));
     assert_true(relock_resource_may_ask(resource, &waiters[1]));
-    assert_ptr_equal(client.guarded.losses, hold);
+    assert_ptr_equal(client.guarded.tasks, &hold->loss);
     assert_int_equal(hold->notice, RELOCK_HOLD_TO_TAKE_UP);
     assert_int_equal(client.guarded.stats.lost, 1);
     assert_int_equal(client.guarded.stats.holds, 0);
@@ -61,7 +61,7 @@ static void a_loss_whose_levels_are_released_is_not_reported(void **state)
 
     relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
     relock_let_go(&client, hold, sent_ms);
-    assert_null(client.guarded.losses);
+    assert_null(client.guarded.tasks);
     assert_int_equal(hold->state, RELOCK_HOLD_ENDED);
     assert_null(relock_resource_find(resource, 1));
 }

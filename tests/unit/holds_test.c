@@ -172,7 +172,7 @@ static void a_detached_hold_belongs_to_no_owner_here(void **state)
     assert_int_equal(client.guarded.stats.lost, 0);
     relock_let_go(&client, other, sent_ms);
     assert_int_equal(other->state, RELOCK_HOLD_SETTLING);
-    assert_null(client.guarded.losses);
+    assert_null(client.guarded.tasks);
     relock_holds_end(&client, other);
     assert_int_equal(client.guarded.stats.holds, 1);
     finish();

@@ -86,7 +86,7 @@ static int end(void **state)
 static void sync_inbox(void)
 {
     relock_mutex_lock(&client.mutex);
-    relock_inbox_sync(&client);
+    relock_client_run_tasks(&client);
     relock_mutex_unlock(&client.mutex);
 }
 

@@ -37,8 +37,8 @@ int one_place_end(void **state)
     while (fire_next())
         ;
     relock_mutex_lock(&client.mutex);
-    relock_subscription_sync(&client);
     relock_line_close(&client);
+    relock_client_run_tasks(&client);
     relock_mutex_unlock(&client.mutex);
     return offline_end();
 }

@@ -138,7 +138,7 @@ static void post(int nth, uint64_t at_ms)
 static void send_all(void)
 {
     relock_mutex_lock(&client.mutex);
-    relock_outbox_send_all(&client, &outbox);
+    relock_client_run_tasks(&client);
     relock_mutex_unlock(&client.mutex);
 }
 

@@ -79,7 +79,7 @@ static int begin(void **state)
 static void sync_all(void)
 {
     relock_mutex_lock(&client.mutex);
-    relock_subscription_sync(&client);
+    relock_client_run_tasks(&client);
     relock_mutex_unlock(&client.mutex);
 }
 
@@ -283,7 +283,7 @@ static void deliver(struct relock_listener *listener, unsigned events)
     assert_int_equal(pthread_mutex_unlock(&client.mutex.pthread), 0);
     assert_int_equal(events, at->notified);
     at->n_delivered++;
-    at->base.next_due = &at->base; /* it may be gone now: a reader would go round for ever */
+    at->base.task.next = &at->base.task; /* it may be gone now: a reader would go round for ever */
 }
 
 /* Any thread may have read the message, and only the I/O thread delivers. */

@@ -97,7 +97,7 @@ RELOCK_UNCHECKED void relock_async_end(struct relock_async *call, int result)
     relock_client_unset_timer(client, &call->timer);
     if (ahead)
         relock_holds_unref(client, ahead);
-    relock_step_take_back(&call->step);
+    relock_client_take_back(client, &call->step.task);
     relock_client_end_call(client);
     if (!relock_events_end(call->events, &call->event))
         drop(client, &call->event);
@@ -106,12 +106,11 @@ RELOCK_UNCHECKED void relock_async_end(struct relock_async *call, int result)
 /* ---- steps --------------------------------------------------------------------------------- */
 
 /* If the call waited for a hold, other calls may wait for it, too. The next one goes on, unless
- * this call makes it wait. Unchecked: the I/O thread runs steps with the mutex of the client held.
- */
-RELOCK_UNCHECKED static void run(struct relock_step *step)
+ * this call makes it wait. */
+static void run(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_async *call = (struct relock_async *)step;
-    struct relock_client *client = step->client;
+    struct relock_async *call = RELOCK_CONTAINER(struct relock_async, step.task, task);
     struct relock_hold *ahead = stop_following(call);
 
     call->ops->step(call);
@@ -221,7 +220,7 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
         free(call);
         return guard.result;
     }
-    call->step = (struct relock_step){.client = client, .run = run};
+    call->step = (struct relock_step){.client = client, .task.run = run};
     call->event = (struct relock_event){.deliver = deliver, .drop = drop, .orphan = orphan};
     call->command.client = client;
     call->command.ops = &command_ops;

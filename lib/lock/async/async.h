@@ -39,7 +39,7 @@ struct relock_async_ops {
 };
 
 struct relock_async {
-    struct relock_step step; /* first: a call is found by it */
+    struct relock_step step;
     struct relock_event event;
     struct relock_async_command command;
     const struct relock_async_ops *ops; /* constant */

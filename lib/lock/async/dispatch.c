@@ -71,7 +71,7 @@ static void empty(struct relock_client *client, struct relock_events *events)
     struct relock_event *at, *next;
 
     while (events->losses)
-        relock_holds_forget_loss(client, events->losses);
+        relock_holds_forget_loss(client, relock_hold_of_loss(events->losses));
     DL_FOREACH_SAFE(events->ended, at, next)
     at->drop(client, at);
     DL_FOREACH(events->outstanding, at)
@@ -160,13 +160,13 @@ static void run_ended(struct relock_client *client, struct relock_events *events
 }
 
 /* Skips holds whose grant the program has not received yet. */
-static struct relock_hold *next_loss(const struct relock_events *events)
+static struct relock_task *next_loss(const struct relock_events *events)
 {
-    struct relock_hold *hold;
+    struct relock_task *loss;
 
-    DL_FOREACH2(events->losses, hold, loss_next)
-    if (!hold->unannounced)
-        return hold;
+    DL_FOREACH(events->losses, loss)
+    if (!relock_hold_of_loss(loss)->unannounced)
+        return loss;
     return NULL;
 }
 
@@ -174,16 +174,16 @@ static struct relock_hold *next_loss(const struct relock_events *events)
 static void tell_losses(struct relock_client *client, struct relock_events *events, int *n_run)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_hold *hold;
+    struct relock_task *loss;
     int n;
 
-    DL_COUNT2(events->losses, hold, n, loss_next);
-    for (; n > 0 && (hold = next_loss(events)); n--) {
+    DL_COUNT(events->losses, loss, n);
+    for (; n > 0 && (loss = next_loss(events)); n--) {
         if (client->guarded.state == RELOCK_CLIENT_FREED)
             return;
-        DL_DELETE2(events->losses, hold, loss_prev, loss_next);
+        relock_task_remove(&events->losses, loss);
         client->guarded.n_calls++;
-        relock_losses_tell(client, hold);
+        relock_losses_tell(client, relock_hold_of_loss(loss));
         relock_client_end_call(client);
         ++*n_run;
     }

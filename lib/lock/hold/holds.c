@@ -34,6 +34,7 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "lock/hold/arming.h"
+#include "lock/hold/losses.h"
 #include "lock/state/events.h"
 #include "lock/state/keys.h"
 #include "lock/state/observer.h"
@@ -338,18 +339,17 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     relock_cancel_fire(hold->cancel_on_lost);
     hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
-    DL_APPEND2(client->guarded.losses, hold, loss_prev, loss_next);
-    relock_client_wake(client);
+    hold->loss.run = relock_losses_take_up;
+    relock_client_post(client, &hold->loss);
 }
 
 void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
 {
     if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
-        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
-    else if (hold->notice == RELOCK_HOLD_TO_TELL && hold->events)
-        DL_DELETE2(hold->events->losses, hold, loss_prev, loss_next);
+        relock_client_take_back(client, &hold->loss);
     else if (hold->notice == RELOCK_HOLD_TO_TELL)
-        DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
+        relock_task_remove(hold->events ? &hold->events->losses : &client->guarded.to_tell,
+                           &hold->loss);
     else
         return;
     hold->notice = RELOCK_HOLD_NO_NOTICE;

@@ -30,15 +30,6 @@
 
 #define RETRY_MS 100 /* after a subscription for which there was no memory */
 
-bool relock_inbox_want(struct relock_client *client)
-{
-    if (client->guarded.inbox == RELOCK_INBOX_UNUSED) {
-        client->guarded.inbox = RELOCK_INBOX_WANTED;
-        relock_client_wake(client);
-    }
-    return !relock_inbox_is_refused(client);
-}
-
 /* Unchecked: relock_client_new() calls it before another thread knows the client. */
 RELOCK_UNCHECKED void relock_inbox_do_without(struct relock_client *client)
 {
@@ -154,13 +145,15 @@ RELOCK_UNCHECKED static void retry(struct relock_timer *timer, uint64_t now_ms)
     (void)relock_inbox_want(client);
 }
 
-static void subscribe(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+static void subscribe(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex)
 {
     char name[RELOCK_CHANNEL_MAX];
     size_t len = relock_keys_inbox(name, client->id);
     const struct relock_subscriber *subscriber;
     struct relock_pubsub *pubsub;
 
+    (void)task;
     client->guarded.inbox = RELOCK_INBOX_PENDING;
     relock_mutex_unlock(&client->mutex);
     pubsub = relock_node_io_pubsub(client->topology, (struct relock_text){name, len});
@@ -173,8 +166,12 @@ static void subscribe(struct relock_client *client) RELOCK_REQUIRES(client->mute
     relock_client_set_timer(client, &client->guarded.inbox_retry, relock_clock_in(RETRY_MS));
 }
 
-void relock_inbox_sync(struct relock_client *client)
+bool relock_inbox_want(struct relock_client *client)
 {
-    if (client->guarded.inbox == RELOCK_INBOX_WANTED)
-        subscribe(client);
+    if (client->guarded.inbox == RELOCK_INBOX_UNUSED) {
+        client->guarded.inbox = RELOCK_INBOX_WANTED;
+        client->guarded.inbox_task.run = subscribe;
+        relock_client_post(client, &client->guarded.inbox_task);
+    }
+    return !relock_inbox_is_refused(client);
 }

@@ -34,7 +34,4 @@ bool relock_inbox_want(struct relock_client *client) RELOCK_REQUIRES(client->mut
  * the threads of the client start. */
 void relock_inbox_do_without(struct relock_client *client);
 
-/* Subscribes if that is wanted. The I/O thread; unlocks the mutex meanwhile. */
-void relock_inbox_sync(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
 #endif

@@ -60,19 +60,15 @@ static void pass_to_teller(struct relock_client *client, struct relock_hold *hol
         relock_events_add_loss(hold->events, hold);
         return;
     }
-    DL_APPEND2(client->guarded.to_tell, hold, loss_prev, loss_next);
+    relock_task_add(&client->guarded.to_tell, &hold->loss);
     relock_cond_signal(&client->has_to_tell);
 }
 
-void relock_losses_take_up_next(struct relock_client *client)
+void relock_losses_take_up(struct relock_client *client, struct relock_task *loss)
 {
-    struct relock_hold *hold = client->guarded.losses;
-    bool is_told;
+    struct relock_hold *hold = relock_hold_of_loss(loss);
+    bool is_told = hold->on_lost && !(hold->observer_tells && relock_observer_awaits_loss(hold));
 
-    if (!hold)
-        return;
-    is_told = hold->on_lost && !(hold->observer_tells && relock_observer_awaits_loss(hold));
-    DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
     hold->notice = RELOCK_HOLD_NO_NOTICE;
     relock_owner_command_release_lost(client, hold);
     if (!hold->detached) {
@@ -121,7 +117,7 @@ void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
 static void *run(void *arg)
 {
     struct relock_client *client = arg;
-    struct relock_hold *hold;
+    struct relock_task *loss;
 
     relock_callback_enter();
     relock_mutex_lock(&client->mutex);
@@ -130,9 +126,9 @@ static void *run(void *arg)
             (void)relock_cond_wait_until(&client->has_to_tell, &client->mutex, RELOCK_NEVER);
             continue;
         }
-        hold = client->guarded.to_tell;
-        DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
-        relock_losses_tell(client, hold);
+        loss = client->guarded.to_tell;
+        relock_task_remove(&client->guarded.to_tell, loss);
+        relock_losses_tell(client, relock_hold_of_loss(loss));
     }
     relock_mutex_unlock(&client->mutex);
     return NULL;

@@ -16,8 +16,9 @@ int relock_losses_start(struct relock_client *client);
 /* Ends it after the running callback. Does nothing if it was not started. */
 void relock_losses_stop(struct relock_client *client);
 
-/* Takes up the next loss, if there is one. The I/O thread; unlocks the mutex meanwhile. */
-void relock_losses_take_up_next(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+/* The task `loss` of a hold: takes up the loss. */
+void relock_losses_take_up(struct relock_client *client, struct relock_task *loss)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Calls on_lost on this thread, and drops the reference. The hold was TO_TELL, and the caller has
  * taken it out of its list. Unlocks the mutex meanwhile. */

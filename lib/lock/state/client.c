@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+/* After so many, timers and connections get their turn. */
+#define TASKS_AT_A_TIME 64
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 struct relock_client *relock_client_alloc(void)
@@ -81,7 +84,9 @@ void relock_client_reap(struct relock_client *client)
     const struct relock_client_hook *hook;
 
     RELOCK_HOOKS_FOREACH(client, hook, reap)
-    hook->ops->reap();
+    {
+        hook->ops->reap();
+    }
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */
@@ -132,6 +137,30 @@ void relock_client_wake(struct relock_client *client)
         return;
     client->guarded.turn_at_ms = 0;
     relock_loop_wake(client->loop);
+}
+
+void relock_client_post(struct relock_client *client, struct relock_task *task)
+{
+    if (task->prev)
+        return;
+    relock_task_add(&client->guarded.tasks, task);
+    relock_client_wake(client);
+}
+
+void relock_client_take_back(struct relock_client *client, struct relock_task *task)
+{
+    if (task->prev)
+        relock_task_remove(&client->guarded.tasks, task);
+}
+
+void relock_client_run_tasks(struct relock_client *client)
+{
+    struct relock_task *task;
+
+    for (unsigned n = 0; (task = client->guarded.tasks) && n < TASKS_AT_A_TIME; n++) {
+        relock_client_take_back(client, task);
+        task->run(client, task);
+    }
 }
 
 static void fire_alarm(struct relock_timer *timer, uint64_t now_ms)

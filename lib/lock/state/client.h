@@ -20,6 +20,7 @@
 #include "lock/state/hold.h"
 #include "lock/state/keys.h"
 #include "lock/state/meter.h"
+#include "lock/state/task.h"
 #include "redis/server/server.h"
 
 #include <relock.h>
@@ -28,7 +29,6 @@
 
 struct relock_async_command;
 struct relock_client_hook;
-struct relock_listener;
 struct relock_loop;
 struct relock_outbox_entry;
 struct relock_step;
@@ -53,7 +53,7 @@ enum relock_client_state {
 /* inbox.c has the transitions. */
 enum relock_inbox_state {
     RELOCK_INBOX_UNUSED,
-    RELOCK_INBOX_WANTED,  /* the I/O thread is to subscribe */
+    RELOCK_INBOX_WANTED,  /* the task to subscribe is posted */
     RELOCK_INBOX_PENDING, /* not acknowledged, or not since the connection was lost */
     RELOCK_INBOX_OPEN,    /* acknowledged: no message is missed */
     RELOCK_INBOX_REFUSED, /* the user may not subscribe to it */
@@ -64,6 +64,7 @@ enum relock_inbox_state {
 
 /* Commands for the I/O thread to send; outbox.c changes it. */
 struct relock_outbox {
+    struct relock_task task;                /* posted while there are entries to be sent */
     struct relock_outbox_entry *posted;     /* to be sent */
     struct relock_outbox_entry *unanswered; /* sent, the oldest first */
 };
@@ -91,10 +92,6 @@ struct relock_client_hook_ops {
 
     /* Whether Redis has answered all that this layer sent. */
     bool (*is_drained)(const struct relock_client *client);
-
-    /* A turn of the I/O thread: sends the commands that other threads have posted. Returns whether
-     * there is more to do at once. Unlocks the mutex meanwhile, so one layer alone may have it. */
-    bool (*turn)(struct relock_client *client);
 
     /* The I/O thread has ended: drops commands not sent or not answered. Unlocks the mutex
      * meanwhile. */
@@ -156,23 +153,33 @@ struct relock_client {
 
         struct relock_resource *resources; /* by name */
         struct relock_hold *holds;         /* all, including those not yet granted */
-        struct relock_hold *losses;        /* for the I/O thread to handle */
         struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
-        struct relock_hold *to_tell;       /* for the thread that calls on_lost */
+        struct relock_task *to_tell;       /* losses, for the thread that calls on_lost */
         unsigned n_settling;
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */
+        struct relock_task inbox_task;   /* posted while WANTED */
         struct relock_timer inbox_retry; /* subscribes again after a lack of memory */
         bool has_no_line;                /* the user may not use lines, and that was logged */
         struct relock_outbox leaving;    /* takes the client out of lines; also echo.h */
         struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
-        struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
-        struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */
-        struct relock_step *steps;           /* for the I/O thread to run */
         struct relock_outbox commands;       /* of asynchronous calls, and of layers above */
         struct relock_async_command *paused; /* put off, sorted by their holds */
         struct relock_events *events;        /* the queues that are open */
-        struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */
 
+        /*
+         * All that the I/O thread is to do in its next turn, besides timers, in the order of
+         * posting:
+         *
+         *     part of        posted by       when
+         *     a hold         holds.c         it is lost: the loss is to be taken up
+         *     a resource     subscription.c  its channel is to be subscribed or unsubscribed
+         *     a resource     vigil.c         its vigil is to begin
+         *     a listener     listener.c      it has heard something
+         *     an outbox      outbox.c        it has commands to be sent
+         *     the client     inbox.c         the inbox is to be subscribed
+         *     a call         step.h          its next step is due
+         */
+        struct relock_task *tasks;
         struct relock_timers timers;
         struct relock_waiter *waiting; /* acquires that wait for this server */
         unsigned n_armed;              /* holds whose changes Redis reports: arming.h */
@@ -226,6 +233,17 @@ static inline bool relock_client_is_open(const struct relock_client *client)
 {
     return client->guarded.state == RELOCK_CLIENT_OPEN;
 }
+
+/* Has the I/O thread run the task in its next turn. Does nothing if the task is posted. */
+void relock_client_post(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Undoes the post; does nothing if the task is not posted. */
+void relock_client_take_back(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The I/O thread: runs the tasks that are posted, or some of them. Unlocks the mutex meanwhile. */
+void relock_client_run_tasks(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* Makes the I/O thread take its turn now. */
 void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);

@@ -143,7 +143,9 @@ bool relock_deadlock_enter(struct relock_client *client, struct relock_waiter *w
     waiter->is_asleep = true;
     DL_APPEND2(*waits_of(client, waiter->owner), waiter, asleep_prev, asleep_next);
     RELOCK_HOOKS_FOREACH(client, hook, wait_begins)
-    hook->ops->wait_begins(client, waiter);
+    {
+        hook->ops->wait_begins(client, waiter);
+    }
     return true;
 }
 
@@ -155,6 +157,8 @@ void relock_deadlock_leave(struct relock_client *client, struct relock_waiter *w
         return;
     waiter->is_asleep = false;
     RELOCK_HOOKS_FOREACH(client, hook, wait_ends)
-    hook->ops->wait_ends(client, waiter);
+    {
+        hook->ops->wait_ends(client, waiter);
+    }
     DL_DELETE2(*waits_of(client, waiter->owner), waiter, asleep_prev, asleep_next);
 }

@@ -14,6 +14,7 @@
 #define RELOCK_HOLD_H
 
 #include "base/timer.h"
+#include "lock/state/task.h"
 
 #include <relock.h>
 
@@ -53,7 +54,7 @@ enum relock_hold_command {
 /* Where a loss is on its way to the owner. */
 enum relock_hold_notice {
     RELOCK_HOLD_NO_NOTICE,  /* nowhere: not lost, or reported */
-    RELOCK_HOLD_TO_TAKE_UP, /* in `losses` of the client, for the I/O thread */
+    RELOCK_HOLD_TO_TAKE_UP, /* its task `loss` is posted, for the I/O thread */
     RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for whoever calls on_lost */
     RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
@@ -150,7 +151,7 @@ struct relock_hold {
 
     struct relock_hold *next, *prev;               /* holds with levels, of the resource */
     struct relock_hold *client_next, *client_prev; /* all holds of the client */
-    struct relock_hold *loss_next, *loss_prev;     /* see `notice` */
+    struct relock_task loss;                       /* see `notice` */
 };
 
 /* Until when a lease requested at `sent_ms` is certain. */
@@ -164,6 +165,11 @@ uint64_t relock_hold_retry_ms(uint64_t lease_ms);
 
 /* Whether the watchdog renews it at that time. */
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
+
+static inline struct relock_hold *relock_hold_of_loss(struct relock_task *loss)
+{
+    return RELOCK_CONTAINER(struct relock_hold, loss, loss);
+}
 
 /* Held as far as is known: neither lost nor released. */
 static inline bool relock_hold_is_held(const struct relock_hold *hold)

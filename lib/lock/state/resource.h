@@ -122,8 +122,8 @@ enum relock_subscription_state {
 struct relock_subscription {
     enum relock_subscription_state state;
     struct relock_timer
-        timer; /* ends it after a while without use; retries after a lack of memory */
-    struct relock_resource *next, *prev; /* of the client: those that the I/O thread is to change */
+        timer;               /* ends it after a while without use; retries after a lack of memory */
+    struct relock_task task; /* posted while the I/O thread is to change it */
     struct relock_subscriber *subscriber; /* the I/O thread's */
 };
 
@@ -172,12 +172,12 @@ enum relock_vigil_state {
 struct relock_vigil {
     enum relock_vigil_state state;
     const struct relock_node *node; /* unless OFF or WANTED: that reports it. Only to be compared */
-    const struct relock_node *tracker;   /* see call.h; only the I/O thread, without the mutex */
-    uint64_t holder;                     /* a hash of who held the lock when it was last on */
-    uint64_t sent_ms;                    /* when its last command was sent */
-    uint64_t not_before_ms;              /* when it may begin again */
-    uint64_t pause_ms;                   /* see pace.h */
-    struct relock_resource *next, *prev; /* of the client: WANTED */
+    const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
+    uint64_t holder;                   /* a hash of who held the lock when it was last on */
+    uint64_t sent_ms;                  /* when its last command was sent */
+    uint64_t not_before_ms;            /* when it may begin again */
+    uint64_t pause_ms;                 /* see pace.h */
+    struct relock_task task;           /* posted while WANTED */
 };
 
 struct relock_resource {
@@ -186,7 +186,6 @@ struct relock_resource {
     struct relock_mutex *mutex;     /* of the client; constant */
     const struct relock_kind *kind; /* constant */
     uint64_t lease_ms;              /* constant: requested by the watchdog */
-    enum relock_resource_role role; /* constant */
 
     struct relock_resource *primary; /* constant; a reference in a secondary, else itself */
     struct relock_resource *secondaries;
@@ -222,7 +221,8 @@ struct relock_resource {
     uint64_t rests_until_ms;  /* holds acquired before then are not cached */
 
     uint64_t pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
-    atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
+    atomic_uint patience_ms;        /* of a fair lock: how long a silent waiter stays; any thread */
+    enum relock_resource_role role; /* constant */
 
     struct relock_line line;
     struct relock_subscription subscription;

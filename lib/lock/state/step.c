@@ -3,25 +3,10 @@
 #include "base/hash.h"
 #include "redis/server/loop.h"
 
-/* After so many, the connections get their turn. */
-#define STEPS_AT_A_TIME 64
-
 /* Unchecked: the callers hold the mutex of the step's client. */
 RELOCK_UNCHECKED void relock_step_post(struct relock_step *step)
 {
-    if (step->is_posted)
-        return;
-    step->is_posted = true;
-    DL_APPEND(step->client->guarded.steps, step);
-    relock_client_wake(step->client);
-}
-
-void relock_step_take_back(struct relock_step *step)
-{
-    if (!step->is_posted)
-        return;
-    step->is_posted = false;
-    DL_DELETE(step->client->guarded.steps, step);
+    relock_client_post(step->client, &step->task);
 }
 
 /* ---- cancels ------------------------------------------------------------------------------- */
@@ -44,7 +29,7 @@ void relock_step_unfire(struct relock_step *step)
     DL_DELETE2(step->client->fired, step, fired_prev, fired_next);
 }
 
-static void post_fired(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+void relock_step_post_fired(struct relock_client *client)
 {
     if (!atomic_exchange(&client->has_fired, false))
         return;
@@ -78,17 +63,4 @@ void relock_step_pass(const struct relock_hold *hold)
 {
     if (hold->followers && !relock_step_is_blocked(hold))
         relock_step_post(hold->followers);
-}
-
-/* ---- running ------------------------------------------------------------------------------- */
-
-void relock_step_run_due(struct relock_client *client)
-{
-    struct relock_step *step;
-
-    post_fired(client);
-    for (unsigned n = 0; (step = client->guarded.steps) && n < STEPS_AT_A_TIME; n++) {
-        relock_step_take_back(step);
-        step->run(step);
-    }
 }

@@ -2,8 +2,7 @@
  * Step - the next step of an asynchronous call, for the I/O thread to run
  *
  * An event that would wake a blocking call posts the step of an asynchronous one. The I/O thread
- * runs it in its next turn. A step that is posted twice runs once. Posting carries no data: like a
- * thread that wakes up, the step looks at the state of that moment.
+ * runs it in its next turn, as a task (task.h).
  *
  * A cancel fires without the mutex of the client, so the steps that it posts have a list of their
  * own.
@@ -18,11 +17,8 @@
 #include "lock/state/hold.h"
 
 struct relock_step {
-    struct relock_client *client;          /* constant */
-    void (*run)(struct relock_step *step); /* constant; may unlock the mutex meanwhile */
-
-    bool is_posted;
-    struct relock_step *next, *prev; /* of the client: those to run */
+    struct relock_client *client; /* constant */
+    struct relock_task task;
 
     struct relock_hold *ahead; /* it waits for this hold, to which its user has a reference */
     struct relock_step *follow_next, *follow_prev;
@@ -32,11 +28,7 @@ struct relock_step {
     struct relock_step *fired_next, *fired_prev;
 };
 
-/* Has the I/O thread run the step in its next turn. */
 void relock_step_post(struct relock_step *step);
-
-/* Undoes the post; does nothing if the step is not posted. */
-void relock_step_take_back(struct relock_step *step);
 
 /* The same for a cancel, with the process mutex held instead; from any thread. */
 void relock_step_fire(struct relock_step *step) RELOCK_REQUIRES(relock_process_mutex);
@@ -58,7 +50,7 @@ static inline bool relock_step_is_blocked(const struct relock_hold *hold)
  * behind these, even if the hold is free. */
 void relock_step_pass(const struct relock_hold *hold);
 
-/* The I/O thread: runs the steps that are due, or some of them. */
-void relock_step_run_due(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+/* The I/O thread: posts the steps for which cancels have fired. */
+void relock_step_post_fired(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -39,7 +39,9 @@ void relock_drain_wake(struct relock_client *client)
     struct relock_resource *resource;
 
     RELOCK_HOOKS_FOREACH(client, hook, end_waits)
-    hook->ops->end_waits(client);
+    {
+        hook->ops->end_waits(client);
+    }
     /* A call that waits until a command about a hold has ended. */
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     relock_step_pass(hold);

@@ -45,15 +45,26 @@ bool relock_listeners_await(struct relock_resource *resource)
 
 /* ---- notices ------------------------------------------------------------------------------- */
 
+static void deliver(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_listener *listener = RELOCK_CONTAINER(struct relock_listener, task, task);
+    unsigned events = listener->due;
+
+    listener->due = 0;
+    relock_mutex_unlock(&client->mutex);
+    listener->ops->deliver(listener, events); /* after this it may be gone */
+    relock_mutex_lock(&client->mutex);
+}
+
 static void notify(struct relock_client *client, struct relock_listener *listener,
                    enum relock_listener_event event) RELOCK_REQUIRES(client->mutex)
 {
     if (!listener->ops->notify(listener, event))
         return;
-    if (listener->due == 0)
-        LL_PREPEND2(client->guarded.due, listener, next_due);
     listener->due |= event;
-    relock_client_wake(client); /* this may not be the I/O thread, which delivers */
+    listener->task.run = deliver;
+    relock_client_post(client, &listener->task);
 }
 
 void relock_listeners_hear(struct relock_client *client, struct relock_resource *resource,
@@ -79,15 +90,13 @@ void relock_listeners_tell(struct relock_client *client, struct relock_resource 
 
 void relock_listeners_deliver(struct relock_client *client)
 {
-    struct relock_listener *listener;
+    struct relock_task *task;
 
-    while ((listener = client->guarded.due)) {
-        unsigned events = listener->due;
-
-        LL_DELETE2(client->guarded.due, listener, next_due);
-        listener->due = 0;
-        relock_mutex_unlock(&client->mutex);
-        listener->ops->deliver(listener, events); /* after this it may be gone */
-        relock_mutex_lock(&client->mutex);
+    for (;;) {
+        DL_SEARCH_SCALAR(client->guarded.tasks, task, run, deliver);
+        if (!task)
+            return;
+        relock_client_take_back(client, task);
+        deliver(client, task);
     }
 }

@@ -3,7 +3,7 @@
  *
  * A layer above embeds it: it waits for several resources at once, and has queues of its own. A
  * listener stands on the resource that has the channel. It is notified under the mutex of that
- * resource's client, where it may only take note. relock_listeners_deliver does the work that must
+ * resource's client, where it may only take note. A task of the I/O thread does the work that must
  * run without a mutex.
  *
  * Calls of the layer above can also stand in the line of the resource (line.h). Then the listener
@@ -42,8 +42,8 @@ struct relock_listener {
     unsigned n_waiting;                    /* calls that keep the channel subscribed */
     unsigned n_standing;                   /* calls that stand in the line */
     struct relock_listener *next, *prev;   /* on the resource with the channel */
-    struct relock_listener *next_due;      /* of the client */
-    unsigned due;                          /* events to be delivered */
+    struct relock_task task;               /* posted while there are events to be delivered */
+    unsigned due;                          /* those events */
 };
 
 void relock_listener_add(struct relock_resource *resource, struct relock_listener *listener);
@@ -65,7 +65,7 @@ void relock_listeners_tell(struct relock_client *client, struct relock_resource 
                            enum relock_listener_event event, const struct relock_listener *besides)
     RELOCK_REQUIRES(client->mutex);
 
-/* Delivers what is due. The I/O thread; unlocks the mutex meanwhile. */
+/* Delivers what is due, when the I/O thread has ended. Unlocks the mutex meanwhile. */
 void relock_listeners_deliver(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -5,17 +5,6 @@
 #include "redis/io/node_io.h"
 #include "redis/io/pipeline.h"
 
-void relock_outbox_post(struct relock_client *client, struct relock_outbox *outbox,
-                        struct relock_outbox_entry *entry)
-{
-    entry->client = client;
-    entry->outbox = outbox;
-    entry->posted_ms = relock_clock_now_ms();
-    entry->is_sent = false;
-    DL_APPEND(outbox->posted, entry);
-    relock_client_wake(client);
-}
-
 bool relock_outbox_hangs(const struct relock_outbox *outbox, uint64_t now_ms, uint64_t patience_ms)
 {
     const struct relock_outbox_entry *oldest = outbox->unanswered;
@@ -71,14 +60,28 @@ static void send_entry(struct relock_client *client, struct relock_outbox_entry 
         entry->ops->sent(entry, relock_pipeline_conn_id(pipeline));
 }
 
-void relock_outbox_send_all(struct relock_client *client, struct relock_outbox *outbox)
+static void send_all(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex)
 {
+    struct relock_outbox *outbox = RELOCK_CONTAINER(struct relock_outbox, task, task);
     struct relock_outbox_entry *entry;
 
     while ((entry = outbox->posted)) {
         DL_DELETE(outbox->posted, entry);
         send_entry(client, entry);
     }
+}
+
+void relock_outbox_post(struct relock_client *client, struct relock_outbox *outbox,
+                        struct relock_outbox_entry *entry)
+{
+    entry->client = client;
+    entry->outbox = outbox;
+    entry->posted_ms = relock_clock_now_ms();
+    entry->is_sent = false;
+    DL_APPEND(outbox->posted, entry);
+    outbox->task.run = send_all;
+    relock_client_post(client, &outbox->task);
 }
 
 static void drop_all(struct relock_client *client, struct relock_outbox_entry **list)

@@ -54,10 +54,6 @@ bool relock_outbox_hangs(const struct relock_outbox *outbox, uint64_t now_ms, ui
 
 bool relock_outbox_is_empty(const struct relock_outbox *outbox);
 
-/* Sends the posted entries. The I/O thread; the mutex is unlocked meanwhile. */
-void relock_outbox_send_all(struct relock_client *client, struct relock_outbox *outbox)
-    RELOCK_REQUIRES(client->mutex);
-
 /* Drops all entries, when the I/O thread has ended. The mutex is unlocked meanwhile. */
 void relock_outbox_drop_all(struct relock_client *client, struct relock_outbox *outbox)
     RELOCK_REQUIRES(client->mutex);

@@ -60,6 +60,9 @@ static bool is_to_be_synced(enum relock_subscription_state state)
     return state == TO_BEGIN || state == TO_END || state == TO_RENEW;
 }
 
+static void sync_channel(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex);
+
 static void step(struct relock_client *client, struct relock_resource *resource, enum event event)
     RELOCK_REQUIRES(client->mutex)
 {
@@ -70,8 +73,8 @@ static void step(struct relock_client *client, struct relock_resource *resource,
     if (!is_to_be_synced(is) || is_to_be_synced(was))
         return;
     resource->refs++;
-    DL_APPEND2(client->guarded.to_sync, resource, subscription.prev, subscription.next);
-    relock_client_wake(client);
+    resource->subscription.task.run = sync_channel;
+    relock_client_post(client, &resource->subscription.task);
 }
 
 /* ---- the locks ----------------------------------------------------------------------------- */
@@ -226,14 +229,14 @@ static void make_so(struct relock_client *client, struct relock_resource *resour
         subscribe(client, resource);
 }
 
-static void sync_next(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+static void sync_channel(struct relock_client *client, struct relock_task *task)
 {
-    struct relock_resource *resource = client->guarded.to_sync;
+    struct relock_resource *resource =
+        RELOCK_CONTAINER(struct relock_resource, subscription.task, task);
     struct relock_subscription *subscription = &resource->subscription;
     enum relock_subscription_state wanted = subscription->state;
     bool had_subscriber = subscription->subscriber != NULL;
 
-    DL_DELETE2(client->guarded.to_sync, resource, subscription.prev, subscription.next);
     step(client, resource, SYNCED);
     relock_mutex_unlock(&client->mutex);
     make_so(client, resource, wanted);
@@ -248,10 +251,4 @@ static void sync_next(struct relock_client *client) RELOCK_REQUIRES(client->mute
         look_again_in(client, resource, RETRY_MS);
     }
     relock_resources_unref(client, resource);
-}
-
-void relock_subscription_sync(struct relock_client *client)
-{
-    while (client->guarded.to_sync)
-        sync_next(client);
 }

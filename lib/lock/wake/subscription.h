@@ -24,7 +24,4 @@ void relock_subscription_want(struct relock_client *client, struct relock_resour
 void relock_subscription_idle(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
-/* Subscribes and unsubscribes as wanted. The I/O thread; unlocks the mutex meanwhile. */
-void relock_subscription_sync(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
 #endif

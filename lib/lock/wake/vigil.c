@@ -26,24 +26,6 @@
 /* If changes are reported again and again while the same owner holds the lock, waiters poll. */
 #define MAX_PAUSE_MS 10000
 
-void relock_vigil_want(struct relock_client *client, struct relock_resource *resource)
-{
-    struct relock_vigil *vigil = &resource->vigil;
-
-    if (resource->taken_ms >= vigil->sent_ms) { /* the last report was not for nothing */
-        vigil->pause_ms = 0;
-        vigil->not_before_ms = 0;
-    }
-    if (!resource->kind->is_watched || (client->options.flags & RELOCK_NO_TRACKING) ||
-        vigil->state != RELOCK_VIGIL_OFF || resource->line.state == RELOCK_LINE_BEHIND ||
-        relock_clock_now_ms() < vigil->not_before_ms)
-        return;
-    vigil->state = RELOCK_VIGIL_WANTED;
-    resource->refs++;
-    DL_APPEND2(client->guarded.to_watch, resource, vigil.prev, vigil.next);
-    relock_client_wake(client);
-}
-
 /* ---- changes ------------------------------------------------------------------------------- */
 
 /* While an owner of this process holds the lock, its release is the signal. */
@@ -186,13 +168,29 @@ static bool begin(struct relock_client *client, struct relock_resource *resource
     return true;
 }
 
-void relock_vigil_sync(struct relock_client *client)
+static void watch(struct relock_client *client, struct relock_task *task)
+    RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_resource *resource;
+    struct relock_resource *resource = RELOCK_CONTAINER(struct relock_resource, vigil.task, task);
 
-    while ((resource = client->guarded.to_watch)) {
-        DL_DELETE2(client->guarded.to_watch, resource, vigil.prev, vigil.next);
-        if (!begin(client, resource))
-            relock_resources_unref(client, resource);
+    if (!begin(client, resource))
+        relock_resources_unref(client, resource);
+}
+
+void relock_vigil_want(struct relock_client *client, struct relock_resource *resource)
+{
+    struct relock_vigil *vigil = &resource->vigil;
+
+    if (resource->taken_ms >= vigil->sent_ms) { /* the last report was not for nothing */
+        vigil->pause_ms = 0;
+        vigil->not_before_ms = 0;
     }
+    if (!resource->kind->is_watched || (client->options.flags & RELOCK_NO_TRACKING) ||
+        vigil->state != RELOCK_VIGIL_OFF || resource->line.state == RELOCK_LINE_BEHIND ||
+        relock_clock_now_ms() < vigil->not_before_ms)
+        return;
+    vigil->state = RELOCK_VIGIL_WANTED;
+    resource->refs++;
+    vigil->task.run = watch;
+    relock_client_post(client, &vigil->task);
 }

@@ -24,9 +24,6 @@ static inline bool relock_vigil_is_on(const struct relock_resource *resource)
     return resource->vigil.state == RELOCK_VIGIL_ON;
 }
 
-/* Begins those that are wanted. The I/O thread. */
-void relock_vigil_sync(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
 /* Redis reports that this key has changed, `len` bytes; NULL: perhaps all have. */
 void relock_vigil_hear(struct relock_client *client, const char *key, size_t len)
     RELOCK_REQUIRES(client->mutex);
