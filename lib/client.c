@@ -12,8 +12,6 @@
 #include "lock/hold/inbox.h"
 #include "lock/hold/losses.h"
 #include "lock/hold/settle.h"
-#include "lock/state/client.h"
-#include "lock/state/events.h"
 #include "lock/state/lock.h"
 #include "lock/state/options.h"
 #include "lock/state/resource.h"

@@ -54,10 +54,8 @@ int relock_events_new(struct relock_client *client, struct relock_events **event
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
     r = make(client, &new);
-    if (new) {
+    if (new)
         client->guarded.refs++;
-        DL_APPEND(client->guarded.events, new);
-    }
     relock_client_leave(client, &guard);
     if (r == RELOCK_OK)
         *events = new;
@@ -82,7 +80,6 @@ static void close_queue(struct relock_client *client, struct relock_events *even
 {
     relock_mutex_lock(&client->mutex);
     events->is_open = false;
-    DL_DELETE(client->guarded.events, events);
     empty(client, events);
     (void)relock_descriptor_close(events->fd);
     (void)relock_events_unref(events);

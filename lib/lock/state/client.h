@@ -162,9 +162,8 @@ struct relock_client {
         bool has_no_line;                /* the user may not use lines, and that was logged */
         struct relock_outbox leaving;    /* takes the client out of lines; also echo.h */
         struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
-        struct relock_outbox commands;       /* of asynchronous calls, and of layers above */
-        struct relock_async_command *paused; /* put off, sorted by their holds */
-        struct relock_events *events;        /* the queues that are open */
+        struct relock_outbox commands;             /* of asynchronous calls, and of layers above */
+        struct relock_async_command *paused;       /* put off, sorted by their holds */
 
         /*
          * All that the I/O thread is to do in its next turn, besides timers, in the order of

@@ -36,8 +36,7 @@ struct relock_events {
     unsigned n_dispatching;
     struct relock_event *outstanding; /* not ended yet */
     struct relock_event *ended;
-    struct relock_task *losses;        /* see `notice` of a hold */
-    struct relock_events *next, *prev; /* of the client: those that are open */
+    struct relock_task *losses; /* see `notice` of a hold */
 };
 
 static inline struct relock_events *relock_events_ref(struct relock_events *events)
