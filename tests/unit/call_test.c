@@ -172,8 +172,10 @@ static void the_reason_that_stops_a_script_is_reported(void **state)
     server_answers("-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
     server_answers("-OOM no memory to load\r\n-NOSCRIPT No matching script.\r\n");
+    script_expect(script, "EVAL * 1 orders 60000 id:7 1");
+    script_answer(script, "-OOM no memory to run\r\n");
     assert_int_equal(run_call(), RELOCK_E_SERVER);
-    assert_non_null(strstr(call.why, "OOM no memory to load"));
+    assert_non_null(strstr(call.why, "OOM no memory to run"));
 }
 
 static void a_script_that_may_not_be_loaded_is_sent_whole(void **state)
@@ -209,7 +211,22 @@ static void a_script_loaded_meanwhile_by_another_client_is_used(void **state)
     assert_true(relock_reply_is_nil(call.reply));
 }
 
-static void a_script_that_does_not_stay_loaded_is_an_error(void **state)
+/* An operator may flush the scripts just after one was loaded. */
+static void a_script_that_does_not_stay_loaded_is_sent_whole(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    server_answers("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    script_expect(script, "SCRIPT LOAD *");
+    server_answers("$2\r\nid\r\n-NOSCRIPT No matching script.\r\n");
+    script_expect(script, "EVAL * 1 orders 60000 id:7 1");
+    script_answer(script, "$-1\r\n");
+    assert_int_equal(run_call(), RELOCK_OK);
+    assert_true(relock_reply_is_nil(call.reply));
+}
+
+static void a_script_that_is_always_missing_is_an_error(void **state)
 {
     (void)state;
 
@@ -399,7 +416,8 @@ int main(void)
         CALL_TEST(a_script_that_may_not_be_loaded_is_sent_whole),
         CALL_TEST(the_reason_that_stops_a_script_is_reported),
         CALL_TEST(a_script_loaded_meanwhile_by_another_client_is_used),
-        CALL_TEST(a_script_that_does_not_stay_loaded_is_an_error),
+        CALL_TEST(a_script_that_does_not_stay_loaded_is_sent_whole),
+        CALL_TEST(a_script_that_is_always_missing_is_an_error),
         CALL_TEST(a_command_is_retried_while_the_server_is_loading),
         CALL_TEST(a_call_refused_by_a_replica_is_retried_on_a_new_connection),
         CALL_TEST(a_replica_is_recognized_at_login_and_retried),

@@ -53,10 +53,12 @@ static void a_script_that_cannot_be_loaded_is_a_refusal(void **state)
     (void)state;
     call_missing_script();
     script_answer(script, "-OOM no memory to load\r\n" MISSING);
+    script_expect(script, "EVAL * 1 orders 60000 id:7");
+    script_answer(script, "-OOM no memory to run\r\n");
     jobs_run();
     assert_int_equal(jobs[0].n_answers, 1);
     assert_int_equal(jobs[0].result, RELOCK_E_SERVER);
-    assert_non_null(strstr(jobs[0].error, "NOSCRIPT"));
+    assert_non_null(strstr(jobs[0].error, "OOM no memory to run"));
 }
 
 /* Another command, which is sent behind it, has its own reply. */

@@ -44,9 +44,6 @@ void relock_eviction_warn(const struct relock_server *server, const struct redis
 
 /* ---- one attempt over one lane ------------------------------------------------------------- */
 
-/* An operator may flush the scripts just after one was loaded, but not every time. */
-#define MAX_LOADS 3
-
 /* Keeps the reason of a failure. Returns `result`. */
 static int attempt_fail(struct relock_call *call, int result, const char *why)
 {
@@ -104,38 +101,6 @@ static bool is_missing_script(const struct redisReply *reply)
     const char *error = relock_reply_error(reply);
 
     return error && relock_refusal_of(error) == RELOCK_REFUSED_SCRIPT;
-}
-
-/*
- * Chooses the reply of the call, and how to send the script next, if the server lacks it. `loaded`
- * is the reply to SCRIPT LOAD; NULL: none was sent. That a script could not be loaded is a better
- * explanation than that it is missing.
- */
-static void take_replies(struct relock_call *call, const struct relock_server *server,
-                         struct redisReply *loaded, struct redisReply *reply,
-                         enum relock_call_form *form)
-{
-    call->reply = reply;
-    if (is_missing_script(reply)) {
-        *form = RELOCK_CALL_LOADED;
-        if (loaded && relock_call_cannot_load(server, loaded)) {
-            *form = RELOCK_CALL_WHOLE;
-        } else if (loaded && relock_reply_error(loaded)) {
-            call->reply = loaded;
-            loaded = reply;
-        }
-    }
-    relock_reply_free(loaded);
-}
-
-/* The same behind ASKING, which SCRIPT LOAD would use up. */
-static void take_asked(struct relock_call *call, const struct relock_exchange *exchange,
-                       enum relock_call_form *form)
-{
-    relock_reply_free(exchange->before);
-    call->reply = exchange->reply;
-    if (is_missing_script(call->reply))
-        *form = RELOCK_CALL_WHOLE;
 }
 
 /* ---- replicas ------------------------------------------------------------------------------ */
@@ -204,9 +169,8 @@ static unsigned forms_of(const struct relock_call *call)
     return call->script->forms | (call->unanswered ? 0 : RELOCK_REPLY_NO_ERR);
 }
 
-/* Changes the form if the server lacks the script. */
 static int run_script(struct relock_call *call, struct relock_lane *lane, bool asks,
-                      enum relock_call_form *form, uint64_t deadline_ms)
+                      enum relock_call_form form, uint64_t deadline_ms)
 {
     struct relock_round_trip round_trip;
     int r;
@@ -214,9 +178,9 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
     relock_round_trip_begin(&round_trip);
     if (asks)
         relock_command_words(&round_trip.commands, "ASKING");
-    relock_call_write_head(call->script, call->n_args, *form, &round_trip.commands);
+    relock_call_write_head(call->script, call->n_args, form, &round_trip.commands);
     relock_call_write_args(call, &round_trip.commands);
-    round_trip.exchange.n_replies = *form == RELOCK_CALL_LOADED || asks ? 2 : 1;
+    round_trip.exchange.n_replies = form == RELOCK_CALL_LOADED || asks ? 2 : 1;
     round_trip.exchange.forms = forms_of(call);
     round_trip.exchange.forms_before = RELOCK_REPLY_TEXT; /* of ASKING or SCRIPT LOAD */
     r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
@@ -224,11 +188,10 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
         return fail_sent(call, &round_trip.exchange, r);
     if (r != RELOCK_OK)
         return attempt_fail(call, r, round_trip.exchange.why);
-    if (asks)
-        take_asked(call, &round_trip.exchange, form);
-    else
-        take_replies(call, relock_lane_server(lane), round_trip.exchange.before,
-                     round_trip.exchange.reply, form);
+    call->reply = round_trip.exchange.reply;
+    if (form == RELOCK_CALL_LOADED && is_missing_script(call->reply))
+        relock_call_check_loaded(relock_lane_server(lane), round_trip.exchange.before);
+    relock_reply_free(round_trip.exchange.before);
     return wait_for_replicas(call, lane, deadline_ms);
 }
 
@@ -244,9 +207,10 @@ static int attempt_run(struct relock_call *call, struct relock_lane *lane, bool 
 
     if (r != RELOCK_OK)
         return r;
-    for (unsigned loads = 0;; loads++) {
-        r = run_script(call, lane, asks, &form, deadline_ms);
-        if (r != RELOCK_OK || !is_missing_script(call->reply) || loads == MAX_LOADS)
+    for (;;) {
+        r = run_script(call, lane, asks, form, deadline_ms);
+        if (r != RELOCK_OK || !is_missing_script(call->reply) ||
+            !relock_call_next_form(call->script, asks, &form))
             return r;
         relock_call_end(call);
     }
@@ -293,7 +257,7 @@ static int load_all(struct relock_lane *lane, uint64_t deadline_ms, char why[REL
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
         return r;
     }
-    (void)relock_call_cannot_load(relock_lane_server(lane), round_trip.exchange.before);
+    relock_call_check_loaded(relock_lane_server(lane), round_trip.exchange.before);
     relock_eviction_warn(relock_lane_server(lane), round_trip.exchange.reply);
     relock_reply_free(round_trip.exchange.before);
     relock_reply_free(round_trip.exchange.reply);

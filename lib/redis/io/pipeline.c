@@ -138,7 +138,7 @@ static bool sent_command_take(struct relock_sent_command *command,
         command->next_reply = caching_or_call(command);
         break;
     case RELOCK_NEXT_LOAD: /* the reply to the command tells whether the script is there now */
-        command->cannot_load = relock_call_cannot_load(server, reply);
+        relock_call_check_loaded(server, reply);
         command->next_reply = caching_or_call(command);
         break;
     case RELOCK_NEXT_ASKING:
@@ -347,15 +347,14 @@ static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command 
     return true;
 }
 
-/* Sends it with the script that the server does not have. That of a plain command is empty. */
-static bool brings_script(struct relock_pipeline *pipeline, struct relock_sent_command *command)
+/* Sends it with the script that the server does not have. Returns as redirect. */
+static int bring_script(struct relock_pipeline *pipeline, struct relock_sent_command *command)
 {
-    if (!command->script || *command->script->body == '\0')
-        return false;
-    if (command->form == RELOCK_CALL_BY_HASH)
-        return repeat(pipeline, command, command->asks ? RELOCK_CALL_WHOLE : RELOCK_CALL_LOADED);
-    return command->form == RELOCK_CALL_LOADED && command->cannot_load &&
-           repeat(pipeline, command, RELOCK_CALL_WHOLE);
+    enum relock_call_form form = command->form;
+
+    if (!command->script || !relock_call_next_form(command->script, command->asks, &form))
+        return RELOCK_E_SERVER;
+    return repeat(pipeline, command, form) ? RELOCK_AGAIN : RELOCK_E_NOMEM;
 }
 
 /* The pipeline of another node for the same commands. */
@@ -400,8 +399,8 @@ static int result_of(struct relock_pipeline *pipeline, struct relock_sent_comman
 {
     if (!error)
         return command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
-    if (refusal == RELOCK_REFUSED_SCRIPT && brings_script(pipeline, command))
-        return RELOCK_AGAIN;
+    if (refusal == RELOCK_REFUSED_SCRIPT)
+        return bring_script(pipeline, command);
     if (refusal == RELOCK_REFUSED_MOVED)
         return redirect(pipeline, command, error);
     return relock_refusal_result(refusal);

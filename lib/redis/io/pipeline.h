@@ -44,7 +44,6 @@ struct relock_sent_command {
     bool asks;            /* it follows ASKING, which SCRIPT LOAD would use up */
     bool is_tracked;      /* it follows CLIENT CACHING */
     bool is_kill_refused; /* for now: an older command may still run */
-    bool cannot_load;     /* the server or the user lacks SCRIPT LOAD */
     unsigned n_redirects;
     const struct relock_script *script; /* that it runs; NULL: none */
     void (*fn)(void *arg, int result, const struct redisReply *reply); /* NULL: no caller */

@@ -38,12 +38,19 @@ void relock_call_end(struct relock_call *call)
     call->orphan = NULL;
 }
 
-bool relock_call_cannot_load(const struct relock_server *server, const struct redisReply *loaded)
+bool relock_call_next_form(const struct relock_script *script, bool asks,
+                           enum relock_call_form *form)
+{
+    if (*form == RELOCK_CALL_WHOLE || *script->body == '\0')
+        return false;
+    *form = *form == RELOCK_CALL_LOADED || asks ? RELOCK_CALL_WHOLE : RELOCK_CALL_LOADED;
+    return true;
+}
+
+void relock_call_check_loaded(const struct relock_server *server, const struct redisReply *loaded)
 {
     const char *error = relock_reply_error(loaded);
 
-    if (!error || !relock_explain_is_missing(error))
-        return false;
-    relock_explain_extra(server, RELOCK_EXTRA_LOAD, error);
-    return true;
+    if (error && relock_explain_is_missing(error))
+        relock_explain_extra(server, RELOCK_EXTRA_LOAD, error);
 }

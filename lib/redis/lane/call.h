@@ -72,12 +72,19 @@ struct relock_call {
 /* Frees the reply, and drops the orphan if it was not adopted. */
 void relock_call_end(struct relock_call *call);
 
-/* How a script gets to the server. */
+/* How a script gets to the server. If the server lacks it, the call is sent in the next form. */
 enum relock_call_form {
     RELOCK_CALL_BY_HASH, /* EVALSHA: the server has it */
-    RELOCK_CALL_LOADED,  /* SCRIPT LOAD and EVALSHA: two replies */
-    RELOCK_CALL_WHOLE,   /* EVAL, if the server or the user lacks SCRIPT LOAD */
+    RELOCK_CALL_LOADED,  /* SCRIPT LOAD and EVALSHA: two replies; not behind ASKING, which the first
+                            of them would use up */
+    RELOCK_CALL_WHOLE,   /* EVAL, if the server or the user lacks SCRIPT LOAD, or an operator has
+                            flushed the scripts meanwhile */
 };
+
+/* Sets the next form; `asks`: behind ASKING. Returns false if there is none: the server refuses the
+ * script itself, or this is a plain command, whose body is empty. */
+bool relock_call_next_form(const struct relock_script *script, bool asks,
+                           enum relock_call_form *form);
 
 /* Append the commands of a call: up to the key, and the rest. */
 void relock_call_write_head(const struct relock_script *script, size_t n_args,
@@ -87,7 +94,7 @@ void relock_call_write_args(const struct relock_call *call, struct relock_buffer
 /* Appends SCRIPT LOAD. */
 void relock_call_write_load(const struct relock_script *script, struct relock_buffer *buffer);
 
-/* Returns whether this reply to SCRIPT LOAD says that the command is missing, and warns once. */
-bool relock_call_cannot_load(const struct relock_server *server, const struct redisReply *loaded);
+/* If this reply to SCRIPT LOAD says that the command is missing, warns once. */
+void relock_call_check_loaded(const struct relock_server *server, const struct redisReply *loaded);
 
 #endif
