@@ -15,6 +15,9 @@
 /* The server is a replica, which takes no locks. */
 #define RELOCK_REPLICA 2
 
+/* Another server has the key, and is known. */
+#define RELOCK_MOVED 3
+
 /* The text for an errno. For a limit that was reached, it names the limit. */
 const char *relock_status_errno(int err);
 

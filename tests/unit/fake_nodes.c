@@ -110,15 +110,17 @@ int fake_nodes_end(void **state)
 struct relock_node *redirect(struct relock_node *from, const char *word, const char *host, int port,
                              bool *asks)
 {
+    unsigned n_redirects = 0;
     char error[64];
 
     snprintf(error, sizeof(error), "%s %u %s:%d", word, relock_slot_of(KEY), host, port);
-    return relock_topology_redirect(topology, from, error, asks);
+    return relock_topology_redirect(topology, from, error, NULL, &n_redirects, asks);
 }
 
 void want_map(struct relock_node *node)
 {
+    unsigned n_redirects = 0;
     bool asks;
 
-    assert_null(relock_topology_redirect(topology, node, "MOVED", &asks));
+    assert_null(relock_topology_redirect(topology, node, "MOVED", NULL, &n_redirects, &asks));
 }

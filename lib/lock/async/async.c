@@ -139,12 +139,12 @@ RELOCK_UNCHECKED void relock_async_sleep(struct relock_async *call, uint64_t unt
 
 void relock_async_fail(const struct relock_async *call, int result, struct relock_answer *answer)
 {
-    answer->unanswered = call->command.unanswered;
+    answer->unanswered = call->command.attempts.unanswered;
     if (result == RELOCK_OK)
         return;
     answer->verdict = RELOCK_VERDICT_FAILED;
     answer->result = result;
-    (void)snprintf(answer->why, RELOCK_WHY_MAX, "%s", call->command.why);
+    (void)snprintf(answer->why, RELOCK_WHY_MAX, "%s", call->command.attempts.why);
 }
 
 /* ---- its script ---------------------------------------------------------------------------- */

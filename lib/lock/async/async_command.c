@@ -15,30 +15,21 @@
  */
 #include "lock/async/async_command.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/status.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/settle.h"
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
+#include "redis/deployment/topology.h"
 #include "redis/server/reply.h"
-
-#include <stdio.h>
-
-#define MIN_PAUSE_MS 10
-#define MAX_PAUSE_MS 200
 
 static const struct relock_outbox_ops entry_ops;
 
 static struct relock_async_command *command_of(const struct relock_outbox_entry *entry)
 {
     return RELOCK_CONTAINER(struct relock_async_command, entry, entry);
-}
-
-static void say(struct relock_async_command *command, const char *why)
-{
-    (void)snprintf(command->why, sizeof(command->why), "%s", why);
 }
 
 /* ---- attempts ------------------------------------------------------------------------------ */
@@ -50,7 +41,7 @@ static void post(struct relock_async_command *command) RELOCK_REQUIRES(command->
     command->entry.ops = &entry_ops;
     command->flight.is_in_flight = false;
     relock_outbox_post(command->client, &command->client->guarded.commands, &command->entry);
-    relock_client_set_timer(command->client, &command->timer, command->deadline_ms);
+    relock_client_set_timer(command->client, &command->timer, command->attempts.deadline_ms);
 }
 
 static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
@@ -78,13 +69,9 @@ static void insert(struct relock_async_command *command) RELOCK_REQUIRES(command
 
 static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
-    uint64_t until_ms =
-        relock_clock_sooner(relock_clock_in(command->pause_ms), command->deadline_ms);
-
     command->state = RELOCK_ASYNC_COMMAND_PAUSED;
-    command->pause_ms = relock_backoff_ms(command->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
     insert(command);
-    relock_client_set_timer(command->client, &command->timer, until_ms);
+    relock_client_set_timer(command->client, &command->timer, command->attempts.until_ms);
 }
 
 /* Its user may free the command. Unchecked: for clang `client` is another one. */
@@ -106,15 +93,16 @@ RELOCK_UNCHECKED static void end(struct relock_async_command *command, int resul
 
 static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
-    say(command, "Redis did not answer in time");
     if (command->state == RELOCK_ASYNC_COMMAND_KILLING) {
         command->state = RELOCK_ASYNC_COMMAND_FORGOTTEN;
     } else {
         command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
-        command->unanswered = true;
+        command->attempts.unanswered = true;
         relock_settle_leave(command->hold, command->flight.conn_id);
     }
-    command->ops->end(command, RELOCK_E_CONN, NULL);
+    (void)relock_attempts_step(&command->attempts, RELOCK_E_CONN, NULL,
+                               "Redis did not answer in time");
+    command->ops->end(command, command->attempts.result, NULL);
 }
 
 /* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
@@ -122,15 +110,13 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_async_command *command =
         RELOCK_CONTAINER(struct relock_async_command, timer, timer);
-    bool is_late = now_ms >= command->deadline_ms;
+    bool is_late = now_ms >= command->attempts.deadline_ms;
 
     if (command->state == RELOCK_ASYNC_COMMAND_PAUSED && !is_late) {
         resume(command);
     } else if (command->state == RELOCK_ASYNC_COMMAND_PAUSED) {
         DL_DELETE(command->client->guarded.paused, command);
-        if (command->refusal == RELOCK_OK || command->unanswered)
-            command->refusal = RELOCK_E_CONN;
-        end(command, command->refusal, NULL);
+        end(command, command->attempts.result, NULL);
     } else if (!command->entry.is_sent) {
         relock_client_set_timer(command->client, timer, now_ms + 1); /* it is about to be sent */
     } else {
@@ -140,63 +126,53 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void take_kill(struct relock_async_command *command, int result,
-                      const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+static const char *reason_of(int result)
 {
-    bool is_refused = (result == RELOCK_E_SERVER || result == RELOCK_E_AUTH) && !reply;
-
-    if (result == RELOCK_E_CONN || result == RELOCK_E_NOMEM || is_refused) {
-        say(command, is_refused ? "the server refused CLIENT KILL for now"
-                                : "there was no connection until the deadline");
-        put_off(command);
-        return;
-    }
-    command->hold->fence = relock_conn_id_unref(command->hold->fence);
-    post(command);
-}
-
-/* Returns whether the server refused for now. */
-static bool may_pass(struct relock_async_command *command, const char *error)
-{
-    switch (relock_refusal_of(error)) {
-    case RELOCK_REFUSED_HALFWAY:
-        command->unanswered = true; /* what it has done is not undone */
-        return true;
-    case RELOCK_REFUSED_FOR_NOW:
-    case RELOCK_REFUSED_HERE:
-    case RELOCK_REFUSED_MOVED:
-    case RELOCK_REFUSED_SCRIPT: /* there was no memory to bring it */
-        return true;
+    switch (result) {
+    case RELOCK_E_CONN:
+        return "there was no connection to Redis until the deadline";
+    case RELOCK_AGAIN:
+        return "the server refused CLIENT KILL for now";
     default:
-        return false;
+        return "out of memory";
     }
 }
 
 static void take_failure(struct relock_async_command *command, int result,
                          const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
 {
-    const char *error = reply ? relock_reply_error(reply) : NULL;
+    const char *error = reply && result != RELOCK_E_NOMEM ? relock_reply_error(reply) : NULL;
+    const char *why = reason_of(result);
+    char explained[RELOCK_WHY_MAX];
 
     if (command->flight.is_in_flight && result == RELOCK_E_CONN) {
-        command->unanswered = true;
+        command->attempts.unanswered = true;
         command->hold->fence = command->flight.conn_id;
         command->flight.conn_id = NULL;
     }
     command->flight.is_in_flight = false;
     if (error) {
-        relock_explain(command->why, command->hold->resource->kind->lock, error);
-        command->refusal = result;
-        if (!may_pass(command, error)) {
-            end(command, result, NULL);
-            return;
-        }
-    } else if (result == RELOCK_E_CONN) {
-        say(command, "there was no connection to Redis until the deadline");
-    } else {
-        say(command, "out of memory");
-        command->refusal = result;
+        relock_explain(explained, command->hold->resource->kind->lock, error);
+        why = explained;
     }
-    put_off(command);
+    if (relock_attempts_step(&command->attempts, result, error, why) == RELOCK_ATTEMPTS_END)
+        end(command, command->attempts.result, NULL);
+    else
+        put_off(command);
+}
+
+/* An error in place of the answer is that of the script behind the kill. */
+static void take_kill(struct relock_async_command *command, int result,
+                      const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+{
+    bool is_refused = result == RELOCK_E_SERVER || result == RELOCK_E_AUTH;
+
+    if (!reply) {
+        take_failure(command, is_refused ? RELOCK_AGAIN : result, NULL);
+        return;
+    }
+    command->hold->fence = relock_conn_id_unref(command->hold->fence);
+    post(command);
 }
 
 static void finish_late(struct relock_client *client, struct relock_async_command *command,
@@ -293,11 +269,8 @@ RELOCK_UNCHECKED void relock_async_command_begin(struct relock_async_command *co
                                                  struct relock_hold *hold, uint64_t deadline_ms)
 {
     command->hold = relock_holds_ref(hold);
-    command->deadline_ms = deadline_ms;
-    command->pause_ms = MIN_PAUSE_MS;
-    command->unanswered = false;
-    command->refusal = RELOCK_OK;
-    command->why[0] = '\0';
+    relock_attempts_begin(&command->attempts, command->client->topology->is_cluster, deadline_ms,
+                          RELOCK_ATTEMPTS_PAUSE_MS);
     post(command);
 }
 

@@ -1,10 +1,10 @@
 /*
  * Async command - runs one script for an asynchronous call, before a deadline
  *
- * The I/O thread sends the script over its own connection and goes on. Otherwise it follows the
- * rules of relock_call_run(). If the connection breaks, or the server refuses for now, the script
- * is sent again. A connection that owes the answer becomes the fence of the hold. At the deadline a
- * command in flight is abandoned: the call ends, and the hold waits for the answer.
+ * The I/O thread sends the script over its own connection and goes on. After each answer and
+ * failure it takes the step that attempts.h decides, as relock_call_run() does. A connection that
+ * owes the answer becomes the fence of the hold. At the deadline a command in flight is abandoned:
+ * the call ends, and the hold waits for the answer.
  *
  * A fence is killed in a round trip of its own before the script is sent again. So at most one
  * connection of a hold can still bring an old command.
@@ -15,6 +15,7 @@
 #define RELOCK_ASYNC_COMMAND_H
 
 #include "lock/wake/outbox.h"
+#include "redis/deployment/attempts.h"
 #include "redis/lane/call.h"
 
 struct relock_async_command;
@@ -48,13 +49,9 @@ struct relock_async_command {
     struct relock_client *client;               /* constant */
     enum relock_async_command_state state;
     struct relock_hold *hold; /* a reference, unless idle */
-    uint64_t deadline_ms;
-    uint64_t pause_ms;
+    struct relock_attempts attempts;
     struct relock_timer timer; /* the next attempt, or the deadline */
     struct relock_flight flight;
-    bool unanswered;                          /* as in struct relock_call */
-    int refusal;                              /* of the last attempt; RELOCK_OK: there was none */
-    char why[RELOCK_WHY_MAX];                 /* of a failure */
     struct relock_async_command *next, *prev; /* of the client: those that are paused */
 };
 

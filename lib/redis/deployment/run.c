@@ -1,10 +1,10 @@
 #include "redis/deployment/run.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
+#include "redis/deployment/attempts.h"
 #include "redis/deployment/topology.h"
 #include "redis/lane/call.h"
 #include "redis/lane/inflight.h"
@@ -216,28 +216,26 @@ static int attempt_run(struct relock_call *call, struct relock_lane *lane, bool 
     }
 }
 
-#define MIN_PAUSE_MS 10
-#define MAX_PAUSE_MS 200
-
-/* Without a pause. */
-#define MAX_REDIRECTS 5
-
 /* The longest that a call waits for a node that does not hold its key. */
 #define ELSEWHERE_MS 200
 
-/* ---- loading all scripts ------------------------------------------------------------------- */
+/* ---- from one attempt to the next ---------------------------------------------------------- */
 
-/* Pauses, and computes the next pause. Returns false when the deadline is too near. */
-static bool pause_before_retry(uint64_t *pause_ms, uint64_t deadline_ms)
+/* Does as the step says. Returns whether to make another attempt. */
+static bool go_on(const struct relock_attempts *attempts, enum relock_attempts_step step)
 {
-    uint64_t ms = *pause_ms;
+    uint64_t now_ms;
 
-    *pause_ms = relock_backoff_ms(ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
-    if (relock_clock_left(relock_clock_now_ms(), deadline_ms) <= ms)
+    if (step != RELOCK_ATTEMPTS_PAUSE)
+        return step == RELOCK_ATTEMPTS_FOLLOW;
+    if (attempts->until_ms == attempts->deadline_ms)
         return false;
-    (void)poll(NULL, 0, (int)ms);
+    now_ms = relock_clock_now_ms();
+    (void)poll(NULL, 0, relock_clock_poll_ms(now_ms, attempts->until_ms));
     return true;
 }
+
+/* ---- loading all scripts ------------------------------------------------------------------- */
 
 static int load_all(struct relock_lane *lane, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
 {
@@ -276,8 +274,8 @@ static bool may_pass(const struct relock_lane *lane, int result)
 
 int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
 {
+    struct relock_attempts attempts;
     struct relock_lane *lane;
-    uint64_t pause_ms = MIN_PAUSE_MS;
     char last[RELOCK_WHY_MAX];
     int r;
 
@@ -285,8 +283,9 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
     r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
     if (r < 0)
         return r;
+    relock_attempts_begin(&attempts, false, deadline_ms, RELOCK_ATTEMPTS_PAUSE_MS);
     r = load_all(lane, deadline_ms, why);
-    while (may_pass(lane, r) && pause_before_retry(&pause_ms, deadline_ms)) {
+    while (may_pass(lane, r) && go_on(&attempts, relock_attempts_step(&attempts, r, NULL, why))) {
         r = load_all(lane, deadline_ms, last);
         /* At the deadline, the earlier reason says more than that the time is over. */
         if (r != RELOCK_OK && relock_clock_now_ms() < deadline_ms)
@@ -298,201 +297,161 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
 
 /* ---- one attempt at one node --------------------------------------------------------------- */
 
-/* Where to run the script. */
-struct place {
+struct run {
+    struct relock_call *call;
     struct relock_topology *topology;
     struct relock_node *node; /* a reference; NULL: the one that holds the key then */
-    bool asks;                /* it is to follow ASKING */
+    bool asks;                /* there, the script is to follow ASKING */
+    struct relock_node *next; /* that a redirection names, a reference; or NULL */
+    struct relock_attempts attempts;
 };
 
 /* Its number may be that of another connection at this node. */
-static void drop_foreign_fence(struct relock_call *call, const struct place *place)
+static void drop_foreign_fence(const struct run *run)
 {
-    if (place->topology->is_cluster && call->fence && *call->fence &&
-        relock_conn_id_node(*call->fence) != place->node)
+    struct relock_call *call = run->call;
+
+    if (run->topology->is_cluster && call->fence && *call->fence &&
+        relock_conn_id_node(*call->fence) != run->node)
         *call->fence = relock_conn_id_unref(*call->fence);
 }
 
 /* If the key has left the node that the fence leads to, has that node kill it. */
-static void kill_fence_at_its_node(struct relock_call *call, const struct place *place,
-                                   uint64_t deadline_ms)
+static void kill_fence_at_its_node(const struct run *run)
 {
-    uint64_t limit_ms = relock_clock_sooner(relock_clock_in(ELSEWHERE_MS), deadline_ms);
+    uint64_t limit_ms =
+        relock_clock_sooner(relock_clock_in(ELSEWHERE_MS), run->attempts.deadline_ms);
+    struct relock_call *call = run->call;
     struct relock_node *fence_node = NULL;
     struct relock_conn_id *fence;
     struct relock_lane *lane;
 
     if (call->fence && *call->fence)
-        fence_node = relock_topology_fence_node(place->topology, *call->fence, place->node);
+        fence_node = relock_topology_fence_node(run->topology, *call->fence, run->node);
     if (!fence_node) {
-        drop_foreign_fence(call, place);
+        drop_foreign_fence(run);
         return;
     }
     fence = relock_conn_id_ref(*call->fence); /* the reference to `fence_node` */
     if (relock_lanes_join(fence_node->lanes, false, limit_ms, &lane) == RELOCK_OK) {
         if (attempt_kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
-            relock_topology_distrust(place->topology, fence_node);
+            relock_topology_distrust(run->topology, fence_node);
         relock_lanes_leave(fence_node->lanes, lane);
     }
     (void)relock_conn_id_unref(fence);
-    drop_foreign_fence(call, place);
+    drop_foreign_fence(run);
 }
 
-static void say_refused(struct relock_call *call, const struct relock_lane *lane, const char *error)
+/* The server has refused the script, and does not just lack it. The address of the node may lead to
+ * another server now, but the connection of this lane does not. */
+static int take_refusal(struct run *run, struct relock_lane *lane, const char *error)
 {
+    struct relock_call *call = run->call;
+    enum relock_refusal refusal = relock_refusal_of(error);
     char what[RELOCK_WHY_MAX];
 
     relock_explain(what, call->script, error);
-    (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_server(lane)->label,
-                   what);
-}
-
-/* The address of the node leads to another server now, but this connection does not. */
-static void leave_replaced(struct relock_call *call, struct relock_lane *lane, const char *error)
-{
-    char what[RELOCK_WHY_MAX];
-
-    relock_explain_replaced(what, error);
-    (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_server(lane)->label,
-                   what);
-    relock_lane_retire(lane);
-}
-
-/* Of a lock with several keys, that node may not have all yet: its script waits for the others. */
-static int redirect(struct relock_call *call, struct relock_lane *lane, const char *error,
-                    const struct place *place, struct place *next)
-{
-    bool asks = false;
-    struct relock_node *node = relock_topology_redirect(place->topology, place->node, error, &asks);
-
-    if (!node && !place->topology->is_cluster)
-        return RELOCK_E_SERVER;
-    if (node == place->node)
-        leave_replaced(call, lane, error);
-    if (node == place->node || (asks && !relock_script_has_one_key(call->script))) {
-        relock_topology_drop(place->topology, node);
-        node = NULL;
-    }
-    next->node = node;
-    next->asks = asks;
-    return RELOCK_AGAIN;
-}
-
-/* The script was refused, and is not just missing. */
-static int take_refusal(struct relock_call *call, struct relock_lane *lane, const char *error,
-                        const struct place *place, struct place *next)
-{
-    enum relock_refusal refusal = relock_refusal_of(error);
-
+    if (refusal == RELOCK_REFUSED_HERE)
+        relock_topology_distrust(run->topology, run->node);
     if (refusal == RELOCK_REFUSED_MOVED)
-        return redirect(call, lane, error, place, next);
-    if (refusal == RELOCK_REFUSED_HALFWAY)
-        call->unanswered = true; /* what it has done is not undone */
-    if (refusal == RELOCK_REFUSED_HERE) {
-        relock_topology_distrust(place->topology, place->node);
-        relock_lane_retire(lane);
+        run->next = relock_topology_redirect(run->topology, run->node, error, call->script,
+                                             &run->attempts.n_redirects, &run->asks);
+    if (run->next == run->node) {
+        relock_explain_replaced(what, error);
+        relock_topology_drop(run->topology, run->next);
+        run->next = NULL;
+        refusal = RELOCK_REFUSED_HERE;
     }
-    return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
-                   refusal == RELOCK_REFUSED_HALFWAY
-               ? RELOCK_AGAIN
-               : relock_refusal_result(refusal);
+    if (refusal == RELOCK_REFUSED_HERE)
+        relock_lane_retire(lane);
+    (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_server(lane)->label,
+                   what);
+    return run->next ? RELOCK_MOVED : RELOCK_E_SERVER;
 }
 
-/* Returns RELOCK_AGAIN or RELOCK_REPLICA when the server refused for now, or the script is to run
- * at another place, `next`. */
-static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms,
-                   const struct place *place, struct place *next)
+/* The attempt has brought no answer. `error`: the reply, if the server has refused it. */
+static enum relock_attempts_step take_failure(struct run *run, int result, const char *error)
 {
-    int r = attempt_run(call, lane, place->asks, deadline_ms);
-    const char *error;
+    enum relock_attempts_step step;
 
-    if (r != RELOCK_OK)
-        return r;
-    error = relock_reply_error(call->reply);
-    if (!error)
-        return RELOCK_OK;
-    say_refused(call, lane, error);
-    r = take_refusal(call, lane, error, place, next);
-    relock_call_end(call);
-    return r;
+    run->attempts.unanswered = run->call->unanswered;
+    step = relock_attempts_step(&run->attempts, result, error, run->call->why);
+    run->call->unanswered = run->attempts.unanswered;
+    if (error)
+        relock_call_end(run->call);
+    return step;
+}
+
+static enum relock_attempts_step attempt(struct run *run)
+{
+    uint64_t deadline_ms = run->attempts.deadline_ms;
+    struct relock_lanes *lanes = run->node->lanes;
+    struct relock_call *call = run->call;
+    const char *error = NULL;
+    struct relock_lane *lane;
+    int r;
+
+    kill_fence_at_its_node(run);
+    /* WAIT holds up every command behind it. */
+    r = relock_lanes_join(lanes, call->min_replicas > 0, deadline_ms, &lane);
+    if (r < 0)
+        return take_failure(run, attempt_fail(call, r, RELOCK_LANES_BUSY), NULL);
+    r = attempt_run(call, lane, run->asks, deadline_ms);
+    if (r == RELOCK_OK)
+        error = relock_reply_error(call->reply);
+    if (error)
+        r = take_refusal(run, lane, error);
+    relock_lanes_leave(lanes, lane);
+    if (r == RELOCK_OK) {
+        relock_topology_trust(run->node);
+        run->attempts.result = RELOCK_OK;
+        return RELOCK_ATTEMPTS_END;
+    }
+    if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
+        if (relock_clock_now_ms() < deadline_ms)
+            relock_topology_distrust(run->topology, run->node);
+        else
+            relock_topology_recheck(run->topology);
+    }
+    return take_failure(run, r, error);
 }
 
 /* ---- attempts until the deadline ----------------------------------------------------------- */
 
-/* One attempt. Where the next one belongs is left in `next`. */
-static int run_at(struct relock_call *call, const struct place *place, bool alone,
-                  uint64_t deadline_ms, struct place *next)
+/* One attempt where the key is, or where a redirection has sent the call. */
+static enum relock_attempts_step run_once(struct run *run)
 {
-    struct relock_lanes *lanes = place->node->lanes;
-    struct relock_lane *lane;
-    int r;
+    enum relock_attempts_step step;
 
-    kill_fence_at_its_node(call, place, deadline_ms);
-    r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
-    if (r < 0)
-        return attempt_fail(call, r, RELOCK_LANES_BUSY);
-    r = attempt(call, lane, deadline_ms, place, next);
-    relock_lanes_leave(lanes, lane);
-    if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
-        if (relock_clock_now_ms() < deadline_ms)
-            relock_topology_distrust(place->topology, place->node);
-        else
-            relock_topology_recheck(place->topology);
-    } else if (r == RELOCK_OK) {
-        relock_topology_trust(place->node);
+    if (!run->node) {
+        run->node = relock_topology_take(run->topology, run->call->key);
+        run->asks = false;
     }
-    return r;
-}
-
-/* The same where the key is. */
-static int run_once(struct relock_call *call, struct place *place, bool alone, uint64_t deadline_ms)
-{
-    struct place here = *place;
-    int r;
-
-    if (!here.node) {
-        here.node = relock_topology_take(here.topology, call->key);
-        here.asks = false;
-    }
-    if (!here.node)
-        return attempt_fail(call, RELOCK_E_CONN, "no node is known to have the slot of the lock");
-    place->node = NULL;
-    r = run_at(call, &here, alone, deadline_ms, place);
-    relock_topology_drop(here.topology, here.node);
-    return r;
-}
-
-/* Several nodes may refer to each other, so after some redirections there is a pause. */
-static bool may_go_on(const struct place *place, unsigned *n_redirects, uint64_t *pause_ms,
-                      uint64_t deadline_ms)
-{
-    if (place->node && ++*n_redirects % MAX_REDIRECTS != 0)
-        return relock_clock_now_ms() < deadline_ms;
-    return pause_before_retry(pause_ms, deadline_ms);
+    if (!run->node)
+        return take_failure(
+            run,
+            attempt_fail(run->call, RELOCK_E_CONN, "no node is known to have the slot of the lock"),
+            NULL);
+    step = attempt(run);
+    relock_topology_drop(run->topology, run->node);
+    run->node = run->next;
+    run->next = NULL;
+    return step;
 }
 
 int relock_call_run(struct relock_call *call, struct relock_topology *topology,
                     uint64_t deadline_ms)
 {
-    struct place place = {.topology = topology};
-    unsigned n_redirects = 0;
-    uint64_t pause_ms = 0; /* the first retry comes at once: the server closes idle connections */
-    bool alone = call->min_replicas > 0; /* WAIT holds up every command behind it */
-    char refused[RELOCK_WHY_MAX];
-    int r;
+    struct run run;
 
-    refused[0] = '\0';
-    do {
-        r = run_once(call, &place, alone, deadline_ms);
-        if (r == RELOCK_AGAIN || r == RELOCK_REPLICA)
-            (void)snprintf(refused, sizeof(refused), "%s", call->why);
-        else if (r != RELOCK_E_CONN)
-            return r;
-    } while (may_go_on(&place, &n_redirects, &pause_ms, deadline_ms));
-    relock_topology_drop(topology, place.node);
-
-    /* The refusal of earlier attempts says more than that there was no time for another. */
-    if (*refused && !call->unanswered)
-        return attempt_fail(call, RELOCK_E_SERVER, refused);
-    return r > 0 ? RELOCK_E_SERVER : r;
+    run.call = call;
+    run.topology = topology;
+    run.node = run.next = NULL;
+    relock_attempts_begin(&run.attempts, topology->is_cluster, deadline_ms, 0);
+    while (go_on(&run.attempts, run_once(&run)))
+        continue;
+    relock_topology_drop(topology, run.node);
+    if (run.attempts.result != RELOCK_OK)
+        (void)attempt_fail(call, run.attempts.result, run.attempts.why);
+    return run.attempts.result;
 }

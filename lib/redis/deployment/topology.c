@@ -3,8 +3,12 @@
 #include "base/clock.h"
 #include "redis/connect/conn_id.h"
 #include "redis/lane/lanes.h"
+#include "redis/server/script.h"
 
 #include <stdlib.h>
+
+/* Without a pause. */
+#define MAX_REDIRECTS 5
 
 /* ---- a node -------------------------------------------------------------------------------- */
 
@@ -92,14 +96,20 @@ bool relock_topology_remove(struct relock_topology *topology, struct relock_node
 
 struct relock_node *relock_topology_redirect(struct relock_topology *topology,
                                              const struct relock_node *from, const char *error,
-                                             bool *asks)
+                                             const struct relock_script *script,
+                                             unsigned *n_redirects, bool *asks)
 {
     struct relock_node *node =
         topology->ops->redirect ? topology->ops->redirect(topology, from, error, asks) : NULL;
 
-    if (node && *asks)
+    if (!node)
+        return NULL;
+    if (*asks)
         atomic_store(&topology->half_moved_ms, relock_clock_now_ms());
-    return node;
+    if (++*n_redirects <= MAX_REDIRECTS && !(*asks && script && !relock_script_has_one_key(script)))
+        return node;
+    relock_topology_drop(topology, node);
+    return NULL;
 }
 
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node)

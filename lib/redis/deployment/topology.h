@@ -64,6 +64,7 @@ void relock_node_deinit(struct relock_node *node);
 
 struct relock_conn_id;
 struct relock_loop;
+struct relock_script;
 struct relock_topology;
 
 struct relock_topology_ops {
@@ -187,11 +188,17 @@ bool relock_topology_remove(struct relock_topology *topology, struct relock_node
 /*
  * The node `from` says in an error that another one has the key. Returns that node with a
  * reference; `*asks`: the command has to follow ASKING there, and the next one begins at `from`
- * again. Returns NULL if the error does not tell, or out of memory. Under no mutex.
+ * again. Returns `from`, if another server is behind its address now. Under no mutex.
+ *
+ * Returns NULL if the error does not tell, or out of memory. Also if the command is to pause first:
+ * after some redirections, which `n_redirects` counts, as several nodes may refer to each other;
+ * and if not all keys of the script may be at that node yet. `script` is NULL for a command that no
+ * ASK concerns.
  */
 struct relock_node *relock_topology_redirect(struct relock_topology *topology,
                                              const struct relock_node *from, const char *error,
-                                             bool *asks);
+                                             const struct relock_script *script,
+                                             unsigned *n_redirects, bool *asks);
 
 /* This node was reached. */
 static inline void relock_topology_trust(struct relock_node *node)

@@ -162,9 +162,6 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
 
 /* ---- replies and messages ------------------------------------------------------------------ */
 
-/* Several nodes may refer to each other. */
-#define MAX_REDIRECTS 5
-
 /* A command has its reply: returns the channel if it was the last SUBSCRIBE of one. `proves`: see
  * relock_async_conn_answered. */
 static struct relock_channel *take_answer(struct relock_pubsub *pubsub, bool proves)
@@ -218,12 +215,11 @@ static bool is_of(const struct relock_channel *channel, const char *moved)
 static void redirect(struct relock_channel *channel, const char *error)
 {
     struct relock_pubsub *pubsub = channel->pubsub;
-    struct relock_node *node = NULL;
     char why[RELOCK_WHY_MAX];
     bool asks;
+    struct relock_node *node = relock_topology_redirect(pubsub->topology, pubsub->node, error, NULL,
+                                                        &channel->n_redirects, &asks);
 
-    if (++channel->n_redirects <= MAX_REDIRECTS)
-        node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
     relock_topology_drop(pubsub->topology, node); /* only this thread frees nodes */
     channel->subscribe_nth = 0;
     if (node && node == pubsub->node) { /* the address leads to another server now */

@@ -151,9 +151,6 @@ static bool sent_command_take(struct relock_sent_command *command,
 
 /* ---- the pipeline -------------------------------------------------------------------------- */
 
-/* Several nodes may refer to each other. */
-#define MAX_REDIRECTS 5
-
 /* For how long unknown errors are believed after one was doubted. */
 #define BELIEVE_MS 60000
 
@@ -377,14 +374,13 @@ static int redirect(struct relock_pipeline *pipeline, struct relock_sent_command
     if (command->flight)
         command->flight->is_in_flight = false;
     if (topology && command->fn)
-        node = relock_topology_redirect(topology, pipeline->node, error, &asks);
+        node = relock_topology_redirect(topology, pipeline->node, error, command->script,
+                                        &command->n_redirects, &asks);
     relock_topology_drop(topology, node); /* only this thread frees nodes */
-    if (node && node == pipeline->node)
-        return RELOCK_REPLICA;
-    if (!node || ++command->n_redirects > MAX_REDIRECTS)
+    if (!node)
         return RELOCK_E_SERVER;
-    if (asks && !relock_script_has_one_key(command->script))
-        return RELOCK_E_SERVER; /* not all its keys may be there yet */
+    if (node == pipeline->node)
+        return RELOCK_REPLICA;
     if (topology->io.open(topology, node) < 0)
         return RELOCK_E_NOMEM;
     other = counterpart(pipeline, node);

@@ -1,0 +1,63 @@
+#include "redis/deployment/attempts.h"
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "redis/server/reply.h"
+
+#include <stdio.h>
+
+#define MAX_PAUSE_MS 200
+
+/* Whether another attempt may succeed. */
+static bool may_succeed(struct relock_attempts *attempts, int result, const char *error)
+{
+    if (result > 0 || !error)
+        return result > 0 || result == RELOCK_E_CONN;
+    switch (relock_refusal_of(error)) {
+    case RELOCK_REFUSED_HALFWAY:
+        attempts->unanswered = true; /* what it has done is not undone */
+        return true;
+    case RELOCK_REFUSED_FOR_NOW:
+    case RELOCK_REFUSED_HERE:
+        return true;
+    case RELOCK_REFUSED_MOVED:
+        return attempts->is_cluster;
+    default:
+        return false;
+    }
+}
+
+static int result_of(int result, const char *error)
+{
+    if (error)
+        return relock_refusal_result(relock_refusal_of(error));
+    return result > 0 ? RELOCK_E_SERVER : result;
+}
+
+/* An earlier refusal says more than that there was no time for another attempt. */
+static bool says_more(const struct relock_attempts *attempts)
+{
+    return attempts->result == RELOCK_E_SERVER && !attempts->unanswered;
+}
+
+enum relock_attempts_step relock_attempts_step(struct relock_attempts *attempts, int result,
+                                               const char *error, const char *why)
+{
+    bool passes = may_succeed(attempts, result, error);
+
+    if (result != RELOCK_E_CONN || !says_more(attempts)) {
+        attempts->result = result_of(result, error);
+        (void)snprintf(attempts->why, sizeof(attempts->why), "%s", why);
+    }
+    if (!passes)
+        return RELOCK_ATTEMPTS_END;
+    if (result == RELOCK_MOVED && relock_clock_now_ms() < attempts->deadline_ms)
+        return RELOCK_ATTEMPTS_FOLLOW;
+    attempts->n_redirects = 0;
+    attempts->until_ms =
+        relock_clock_sooner(relock_clock_in(attempts->pause_ms), attempts->deadline_ms);
+    attempts->pause_ms =
+        relock_backoff_ms(attempts->pause_ms, RELOCK_ATTEMPTS_PAUSE_MS, MAX_PAUSE_MS);
+    return RELOCK_ATTEMPTS_PAUSE;
+}
