@@ -67,13 +67,6 @@ static void insert(struct relock_async_command *command) RELOCK_REQUIRES(command
         DL_APPEND(*paused, command);
 }
 
-static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
-{
-    command->state = RELOCK_ASYNC_COMMAND_PAUSED;
-    insert(command);
-    relock_client_set_timer(command->client, &command->timer, command->attempts.until_ms);
-}
-
 /* Its user may free the command. Unchecked: for clang `client` is another one. */
 RELOCK_UNCHECKED static void end(struct relock_async_command *command, int result,
                                  const struct redisReply *reply)
@@ -126,23 +119,14 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static const char *reason_of(int result)
-{
-    switch (result) {
-    case RELOCK_E_CONN:
-        return "there was no connection to Redis until the deadline";
-    case RELOCK_AGAIN:
-        return "the server refused CLIENT KILL for now";
-    default:
-        return "out of memory";
-    }
-}
-
 static void take_failure(struct relock_async_command *command, int result,
                          const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
 {
     const char *error = reply && result != RELOCK_E_NOMEM ? relock_reply_error(reply) : NULL;
-    const char *why = reason_of(result);
+    const char *why = result == RELOCK_AGAIN ? "the server refused CLIENT KILL for now"
+                      : result == RELOCK_E_CONN
+                          ? "there was no connection to Redis until the deadline"
+                          : "out of memory";
     char explained[RELOCK_WHY_MAX];
 
     if (command->flight.is_in_flight && result == RELOCK_E_CONN) {
@@ -155,10 +139,13 @@ static void take_failure(struct relock_async_command *command, int result,
         relock_explain(explained, command->hold->resource->kind->lock, error);
         why = explained;
     }
-    if (relock_attempts_step(&command->attempts, result, error, why) == RELOCK_ATTEMPTS_END)
+    if (relock_attempts_step(&command->attempts, result, error, why) == RELOCK_ATTEMPTS_END) {
         end(command, command->attempts.result, NULL);
-    else
-        put_off(command);
+        return;
+    }
+    command->state = RELOCK_ASYNC_COMMAND_PAUSED;
+    insert(command);
+    relock_client_set_timer(command->client, &command->timer, command->attempts.until_ms);
 }
 
 /* An error in place of the answer is that of the script behind the kill. */

@@ -28,26 +28,16 @@ static bool may_succeed(struct relock_attempts *attempts, int result, const char
     }
 }
 
-static int result_of(int result, const char *error)
-{
-    if (error)
-        return relock_refusal_result(relock_refusal_of(error));
-    return result > 0 ? RELOCK_E_SERVER : result;
-}
-
-/* An earlier refusal says more than that there was no time for another attempt. */
-static bool says_more(const struct relock_attempts *attempts)
-{
-    return attempts->result == RELOCK_E_SERVER && !attempts->unanswered;
-}
-
 enum relock_attempts_step relock_attempts_step(struct relock_attempts *attempts, int result,
                                                const char *error, const char *why)
 {
     bool passes = may_succeed(attempts, result, error);
 
-    if (result != RELOCK_E_CONN || !says_more(attempts)) {
-        attempts->result = result_of(result, error);
+    /* An earlier refusal says more than that there was no time for another attempt. */
+    if (result != RELOCK_E_CONN || attempts->result != RELOCK_E_SERVER || attempts->unanswered) {
+        attempts->result = error        ? relock_refusal_result(relock_refusal_of(error))
+                           : result > 0 ? RELOCK_E_SERVER
+                                        : result;
         (void)snprintf(attempts->why, sizeof(attempts->why), "%s", why);
     }
     if (!passes)

@@ -224,14 +224,11 @@ static int attempt_run(struct relock_call *call, struct relock_lane *lane, bool 
 /* Does as the step says. Returns whether to make another attempt. */
 static bool go_on(const struct relock_attempts *attempts, enum relock_attempts_step step)
 {
-    uint64_t now_ms;
-
     if (step != RELOCK_ATTEMPTS_PAUSE)
         return step == RELOCK_ATTEMPTS_FOLLOW;
     if (attempts->until_ms == attempts->deadline_ms)
         return false;
-    now_ms = relock_clock_now_ms();
-    (void)poll(NULL, 0, relock_clock_poll_ms(now_ms, attempts->until_ms));
+    (void)poll(NULL, 0, relock_clock_poll_ms(relock_clock_now_ms(), attempts->until_ms));
     return true;
 }
 
