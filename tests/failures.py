@@ -1,7 +1,7 @@
 """Which failures are those of a time limit alone, and why tests failed, short enough for a log.
 
 A test is a line of Meson's log, from JSON. tests/run/suites.py and again.py use this module;
-tests/unit/failures_test.py tests it.
+tests/tree/failures_test.py tests it.
 
 A failure is late if nothing else is wrong: Meson's time limit ended the program, or each assertion
 that failed did so right after a wait whose deadline had passed. Such an assertion prints a line that

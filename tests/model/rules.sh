@@ -128,8 +128,9 @@ untested()
     local suite program case file
 
     while read -r _ suite program _ case; do
-        file="tests/$suite/${program/_fault/}.c"
-        grep -qs "^static void ${case#*: }(void \*\*state)" "$file" || echo "no test in $file: $case"
+        program=${program/_fault/}.c
+        file=$(find "tests/$suite" -name "$program")
+        grep -qs "^static void ${case#*: }(void \*\*state)" "$file" || echo "no test in $suite/$program: $case"
     done < <(rows) | sort -u
 }
 
@@ -230,7 +231,7 @@ outcome()
     if [[ $status -eq 0 ]] && grep -q "  OK \] $4\$" "$log"; then
         echo green
     elif grep -qE "(FAILED  |ERROR   )\] $4\$" "$log"; then
-        at=$(grep -om1 'tests/[a-z]*/[a-z_]*\.c:[0-9]*' "$log" | head -n 1)
+        at=$(grep -om1 'tests/[a-z_/]*\.c:[0-9]*' "$log" | head -n 1)
         echo "red at ${at:-?}"
     elif [[ $status -ge 124 ]] && grep '^\[ RUN ' "$log" | tail -n 1 | grep -q " $4\$"; then
         echo "red (ends with $status)"

@@ -1,0 +1,207 @@
+/* Sharded channels, whose subscriptions follow the slot to another node. */
+#include "redis/io/pubsub.h"
+
+#include "base/clock.h"
+#include "base/gate.h"
+#include "redis/io/node_io.h"
+#include "redis/server/loop.h"
+#include "unit/common/two_nodes.h"
+
+#include <string.h>
+
+#define NAME "c:{orders}"
+#define SUBSCRIBED "*3\r\n$10\r\nssubscribe\r\n$10\r\n" NAME "\r\n:1\r\n"
+#define ENDED "*3\r\n$12\r\nsunsubscribe\r\n$10\r\n" NAME "\r\n:0\r\n"
+#define MESSAGE "*3\r\n$8\r\nsmessage\r\n$10\r\n" NAME "\r\n$1\r\n0\r\n"
+#define MOVED "-MOVED 105 b:1\r\n"
+#define MOVED_BACK "-MOVED 105 a:1\r\n"
+#define MOVED_OTHER "-MOVED 7 b:1\r\n"
+
+/* The events that the subscriber has heard, one letter for each. */
+static char heard[32];
+static size_t n_heard;
+static size_t n_expected;
+static struct relock_gate all_heard;
+static struct relock_subscriber *subscriber;
+
+static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
+{
+    static const char letters[] = {
+        [RELOCK_CHANNEL_SUBSCRIBED] = 's',
+        [RELOCK_CHANNEL_MESSAGE] = 'm',
+        [RELOCK_CHANNEL_REFUSED] = 'r',
+        [RELOCK_CHANNEL_DOWN] = 'd',
+    };
+
+    (void)arg;
+    (void)text;
+    (void)len;
+    if (n_heard + 1 < sizeof(heard))
+        heard[n_heard++] = letters[event];
+    if (n_heard == n_expected)
+        relock_gate_open(&all_heard);
+}
+
+static void on_up(void *arg)
+{
+    (void)arg;
+}
+
+static uint64_t turn(void *arg)
+{
+    (void)arg;
+    relock_node_io_follow(&cluster.topology);
+    return RELOCK_NEVER;
+}
+
+static int begin(void **state)
+{
+    struct relock_topology_io io = {
+        .answer_ms = slow_ms(SOON_MS), .ping_ms = slow_ms(SOON_MS), .up = on_up};
+    int r = two_nodes_begin(state);
+
+    memset(heard, 0, sizeof(heard));
+    n_heard = 0;
+    relock_gate_init(&all_heard);
+    assert_int_equal(relock_loop_new(turn, NULL, &cluster.loop), RELOCK_OK);
+    io.loop = cluster.loop;
+    cluster.topology.io = io;
+    atomic_store(&cluster.topology.is_sharded, true);
+    return r;
+}
+
+/* Only pub/sub: the scripts expect no pipeline. */
+static int open_pubsub(struct relock_topology *topology, struct relock_node *node)
+{
+    int r = RELOCK_OK;
+
+    if (!node->pubsub) {
+        r = relock_pubsub_new(topology->io.loop, node->server, topology->io.ping_ms, &node->pubsub);
+        relock_pubsub_join(node->pubsub, topology, node);
+    }
+    return r;
+}
+
+/* Subscribes, and waits until these events were heard. */
+static void hears(const char *events)
+{
+    n_expected = strlen(events);
+    cluster.topology.io.open = open_pubsub;
+    assert_int_equal(open_pubsub(&cluster.topology, &cluster.node[0]), RELOCK_OK);
+    subscriber =
+        relock_pubsub_subscribe(cluster.node[0].pubsub, NAME, strlen(NAME), on_channel, NULL);
+    assert_non_null(subscriber);
+    assert_int_equal(relock_loop_start(cluster.loop), RELOCK_OK);
+    assert_true(relock_gate_wait(&all_heard, soon()));
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(script_played(cluster.script[i]));
+    relock_loop_stop(cluster.loop);
+    assert_string_equal(heard, events);
+}
+
+static void subscribes(unsigned i, const char *answer)
+{
+    script_expect(cluster.script[i], "SSUBSCRIBE " NAME);
+    script_answer(cluster.script[i], answer);
+}
+
+static void messages_of_a_sharded_channel_are_heard(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, SUBSCRIBED);
+    script_answer(cluster.script[0], MESSAGE);
+    hears("sm");
+}
+
+static void a_channel_is_subscribed_where_its_slot_is(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, MOVED);
+    connects(1);
+    subscribes(1, SUBSCRIBED);
+    script_answer(cluster.script[1], MESSAGE);
+    hears("dsm");
+}
+
+static void a_channel_follows_its_slot_when_the_server_ends_the_subscription(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, SUBSCRIBED);
+    script_answer(cluster.script[0], ENDED);
+    subscribes(0, MOVED);
+    connects(1);
+    subscribes(1, SUBSCRIBED);
+    script_answer(cluster.script[1], MESSAGE);
+    hears("sddsm");
+}
+
+static void a_channel_comes_back_with_its_slot(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, MOVED);
+    connects(1);
+    subscribes(1, MOVED_BACK);
+    subscribes(0, SUBSCRIBED);
+    hears("dds");
+}
+
+/* The replies to two commands were mixed up: only a new connection tells what is subscribed. */
+static void a_redirection_of_another_slot_ends_the_connection(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, MOVED_OTHER);
+    connects(0);
+    subscribes(0, SUBSCRIBED);
+    hears("ds");
+}
+
+static void a_channel_is_subscribed_anew_if_its_node_names_itself(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, MOVED_BACK);
+    script_expect_end(cluster.script[0]);
+    connects(0);
+    subscribes(0, SUBSCRIBED);
+    script_answer(cluster.script[0], MESSAGE);
+    hears("dsm");
+}
+
+static void nodes_that_refer_to_each_other_are_not_asked_for_ever(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, MOVED);
+    connects(1);
+    subscribes(1, MOVED_BACK);
+    subscribes(0, MOVED);
+    subscribes(1, MOVED_BACK);
+    subscribes(0, MOVED);
+    subscribes(1, MOVED_BACK); /* then it waits for the next map of the slots */
+    hears("ddddd");
+    assert_int_equal(atomic_load(&cluster.n_redirects),
+                     6); /* the map learns of the last one, too */
+    assert_true(atomic_load(&cluster.n_distrusts) > 0);
+}
+
+#define SHARDED_TEST(function) cmocka_unit_test_setup_teardown(function, begin, two_nodes_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SHARDED_TEST(messages_of_a_sharded_channel_are_heard),
+        SHARDED_TEST(a_channel_is_subscribed_where_its_slot_is),
+        SHARDED_TEST(a_channel_follows_its_slot_when_the_server_ends_the_subscription),
+        SHARDED_TEST(a_channel_comes_back_with_its_slot),
+        SHARDED_TEST(a_redirection_of_another_slot_ends_the_connection),
+        SHARDED_TEST(a_channel_is_subscribed_anew_if_its_node_names_itself),
+        SHARDED_TEST(nodes_that_refer_to_each_other_are_not_asked_for_ever),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

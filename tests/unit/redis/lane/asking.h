@@ -1,0 +1,52 @@
+/*
+ * Asking - threads that share a lane to a script server
+ *
+ * Each thread sends ECHO of its letter, once or several times. As talk.h.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_ASKING_H
+#define RELOCK_TEST_ASKING_H
+
+#include "redis/lane/inflight.h"
+#include "support/actor.h"
+#include "unit/common/talk.h"
+
+#define N_ASKING 3
+
+/* A deadline that passes in a test, but leaves enough time to send. */
+#define SENT_WITHIN_MS 2000
+
+struct asking {
+    struct actor *actor;
+    struct relock_exchange exchange;
+    char commands[64];
+    char text[2];
+    uint64_t deadline_ms;
+};
+
+extern struct relock_lane *const lane;
+extern struct asking asking[N_ASKING];
+
+int asking_setup(void **state);
+int asking_teardown(void **state);
+
+void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms);
+
+/* For an actor: sends the prepared commands. */
+int asking_ask(void *at);
+
+/* Thread `i` sends its commands. Thread 0 drives; the others queue in this order. */
+void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms);
+
+/* Whether `*n` exchanges stand in the queue. */
+bool asking_n_queued(void *n);
+
+/* Check how an exchange ended. If a failed one was sent, its conn_id and its orphan are dropped. */
+void asking_has_answer(int i);
+void asking_has_failed(int i, bool sent, const char *why);
+
+#define ASKING_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, asking_setup, asking_teardown)
+
+#endif
