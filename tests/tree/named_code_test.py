@@ -2,7 +2,7 @@
 """Checks that the files and functions which the pages about the inside name exist.
 
 These pages are docs/design.md, docs/life.md and the README.md of each folder of lib/. The README.md
-of a folder begins with one line for each of its modules:
+of a folder begins with one line for each of its modules, also where tests share code:
 
         clock         monotonic time
 
@@ -14,6 +14,7 @@ import sys
 
 PAGES = ["docs/design.md", "docs/life.md"]
 README = "README.md"
+SHARED = ["tests/support", "tests/unit/common"]
 SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w*/]+\.(?:c|h|lua|pml|py)|(?:lib|tests|tools)(?:/\w+)*")
 FUNCTION = re.compile(r"(\w+)\(\)")
@@ -65,7 +66,8 @@ def main(top):
     code = "".join(path.read_text() for folder in ("lib", "include")
                    for path in (top / folder).rglob("*.[ch]"))
     wrong = check_steps(top)
-    for folder in sorted({path.parent for path in (top / "lib").rglob("*.[ch]")}):
+    folders = {path.parent for path in (top / "lib").rglob("*.[ch]")} | {top / name for name in SHARED}
+    for folder in sorted(folders):
         wrong += check_modules(folder, str((folder / README).relative_to(top)))
     for page in PAGES + [str(path.relative_to(top)) for path in (top / "lib").rglob(README)]:
         wrong += check_names(top, page, code)
