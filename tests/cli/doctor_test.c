@@ -3,7 +3,6 @@
 
 #include "support/proxy.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,11 +108,6 @@ static void a_server_that_is_not_there_is_bad(void **state)
 
 /* ---- the clocks of replicas ---------------------------------------------------------------- */
 
-static bool has_replica(void *arg)
-{
-    return strstr(probe_text(arg, "INFO replication"), "state=online") != NULL;
-}
-
 static bool has_no_replica(void *arg)
 {
     return strstr(probe_text(arg, "INFO replication"), "connected_slaves:0") != NULL;
@@ -122,18 +116,14 @@ static bool has_no_replica(void *arg)
 /* A replica of the fixture's server, whose date is so many seconds ahead. */
 static struct server *start_replica(struct fixture *f, const char *ahead_s)
 {
-    struct server_options options = {.tcp = true, .args = {"--replicaof", "127.0.0.1", NULL}};
     struct server *replica;
-    char port[16];
 
-    snprintf(port, sizeof(port), "%d", f->server->port);
-    options.args[2] = port;
     setenv("LD_PRELOAD", CLOCK_AHEAD, 1);
     setenv("CLOCK_AHEAD_S", ahead_s, 1);
-    replica = server_start(&options);
+    replica = server_start_replica(f->server);
     unsetenv("LD_PRELOAD");
     unsetenv("CLOCK_AHEAD_S");
-    assert_true(wait_until(has_replica, f->probe, 6 * (uint64_t)SOON_MS));
+    assert_true(probe_wait_replica(f->probe));
     return replica;
 }
 

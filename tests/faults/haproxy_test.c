@@ -8,7 +8,6 @@
 #include "support/fixture.h"
 #include "support/peer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,11 +59,8 @@ static int begin_with(void **state, uint64_t idle_ms)
 {
     struct deployment *deployment = *state;
     void *fixture = deployment->f;
-    char port[16];
 
-    snprintf(port, sizeof(port), "%d", deployment->f->server->port);
-    deployment->replica = server_start(
-        &(struct server_options){.tcp = true, .args = {"--replicaof", "127.0.0.1", port}});
+    deployment->replica = server_start_replica(deployment->f->server);
     deployment->probe = probe_open(deployment->replica->socket);
     assert_true(wait_until(is_in_sync, deployment->probe, 2 * (uint64_t)SOON_MS));
     deployment->haproxy = haproxy_start(deployment->f->server, deployment->replica, idle_ms);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define LEASE_MS 2000
-#define N_LEASES 3
+#define KEPT_MS (3 * LEASE_MS) /* a hold without renewals is lost by then */
 #define N_THREADS 12
 #define ROUNDS 200
 #define LOW_FD 24 /* no descriptor is free below */
@@ -37,24 +37,9 @@ static int end(void **state)
 
 static void outlives_leases(struct fixture *f, struct relock_lock *lock)
 {
-    let_pass(slow_ms(N_LEASES * LEASE_MS));
+    let_pass(slow_ms(KEPT_MS));
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     assert_int_equal(losses_count(f->losses), 0);
-}
-
-static struct server *start_replica(struct server *master)
-{
-    struct server_options options = {.args = {"--replicaof", "127.0.0.1", NULL}};
-    char port[16];
-
-    snprintf(port, sizeof(port), "%d", master->port);
-    options.args[2] = port;
-    return server_start(&options);
-}
-
-static bool is_in_sync(void *arg)
-{
-    return strstr(probe_text(arg, "INFO replication"), "state=online") != NULL;
 }
 
 static struct relock_client *client_with_one_connection(struct fixture *f)
@@ -66,6 +51,56 @@ static struct relock_client *client_with_one_connection(struct fixture *f)
     assert_true(log_wait(f->log, BORROWED, SOON_MS));
     assert_true(log_wait(f->log, "max number of clients reached: raise maxclients", SOON_MS));
     return client;
+}
+
+struct turns {
+    struct relock_lock *lock;
+    uint64_t until_ms;
+};
+
+static struct turns turns_of(struct fixture *f, struct relock_client *client, const char *name)
+{
+    return (struct turns){.lock = fixture_lock(f, client, name),
+                          .until_ms = now_ms() + slow_ms(KEPT_MS)};
+}
+
+static int take_turns(void *arg)
+{
+    const struct turns *turns = arg;
+    int r = RELOCK_OK;
+
+    while (now_ms() < turns->until_ms && r == RELOCK_OK) {
+        r = relock_lock(turns->lock);
+        if (r == RELOCK_OK)
+            r = relock_unlock(turns->lock);
+    }
+    return r;
+}
+
+/* The other one was first. */
+static void kill_that_for_renewals(struct probe *probe)
+{
+    assert_true(probe_kill_newest(probe));
+}
+
+static void kill_all(struct probe *probe)
+{
+    probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
+}
+
+/* Each thread has a lock of its own. */
+static void use_all_connections(struct fixture *f, struct relock_client *client)
+{
+    struct actor *actors[N_THREADS];
+
+    for (int i = 0; i < N_THREADS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "lock%d", i);
+        actors[i] = actor_start();
+        actor_begin_turns(actors[i], fixture_lock(f, client, name), ROUNDS);
+    }
+    assert_results(actors, N_THREADS, RELOCK_OK);
 }
 
 /* ---- maxclients ---------------------------------------------------------------------------- */
@@ -87,14 +122,10 @@ static void calls_and_renewals_take_turns_at_the_only_connection(void **state)
     struct fixture *f = *state;
     struct relock_client *client = client_with_one_connection(f);
     struct relock_lock *held = fixture_lock(f, client, "held");
-    struct relock_lock *other = fixture_lock(f, client, "other");
-    uint64_t until_ms = now_ms() + slow_ms(N_LEASES * LEASE_MS);
+    struct turns turns = turns_of(f, client, "other");
 
     assert_result(relock_lock(held), RELOCK_OK);
-    while (now_ms() < until_ms) {
-        assert_result(relock_lock(other), RELOCK_OK);
-        assert_result(relock_unlock(other), RELOCK_OK);
-    }
+    assert_result(take_turns(&turns), RELOCK_OK);
     assert_result(relock_check(held, 0, NULL), RELOCK_OK);
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_int_equal(losses_count(f->losses), 0);
@@ -121,7 +152,7 @@ static void asynchronous_calls_go_over_the_only_connection(void **state)
 
     assert_result(outcome_acquire(lock, NULL, events, &outcome), RELOCK_OK);
     assert_result(reactor_await(events, &outcome), RELOCK_OK);
-    let_pass(slow_ms(N_LEASES * LEASE_MS));
+    let_pass(slow_ms(KEPT_MS));
     assert_result(relock_check(lock, outcome.grant.owner, NULL), RELOCK_OK);
     assert_result(reactor_release(lock, outcome.grant.owner, events), RELOCK_OK);
     assert_null(relock_events_free(events));
@@ -136,23 +167,10 @@ static void a_hold_outlives_the_end_of_the_connection_for_renewals(void **state)
     assert_true(wait_for_login(f->probe));
     assert_result(relock_lock(lock), RELOCK_OK);
     leave_room_for(f, -1);
-    assert_true(probe_kill_newest(f->probe)); /* that for renewals: the other one was first */
+    kill_that_for_renewals(f->probe);
     assert_true(log_wait(f->log, BORROWED, SOON_MS));
     outlives_leases(f, lock);
     assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
-static int take_turns(void *arg)
-{
-    struct relock_lock *lock = arg;
-    int r = RELOCK_OK;
-
-    for (int i = 0; i < ROUNDS && r == RELOCK_OK; i++) {
-        r = relock_lock(lock);
-        if (r == RELOCK_OK)
-            r = relock_unlock(lock);
-    }
-    return r;
 }
 
 static long long n_refused_connections(struct fixture *f)
@@ -167,7 +185,6 @@ static void more_threads_than_connections_share_those_that_there_are(void **stat
 {
     struct fixture *f = *state;
     struct relock_client *client;
-    struct actor *actors[N_THREADS];
     struct relock_lock *held;
     long long n_refused;
 
@@ -176,35 +193,10 @@ static void more_threads_than_connections_share_those_that_there_are(void **stat
     held = fixture_lock(f, client, "held");
     assert_result(relock_lock(held), RELOCK_OK);
     n_refused = n_refused_connections(f);
-    for (int i = 0; i < N_THREADS; i++) {
-        char name[16];
-
-        snprintf(name, sizeof(name), "lock%d", i);
-        actors[i] = actor_start();
-        actor_begin(actors[i], take_turns, fixture_lock(f, client, name));
-    }
-    assert_results(actors, N_THREADS, RELOCK_OK);
+    use_all_connections(f, client);
     assert_true(n_refused_connections(f) - n_refused < N_THREADS * ROUNDS / 10);
     outlives_leases(f, held);
     assert_result(relock_unlock(held), RELOCK_OK);
-}
-
-struct crowd {
-    struct relock_lock *lock;
-    uint64_t until_ms;
-};
-
-static int take_turns_until(void *arg)
-{
-    const struct crowd *crowd = arg;
-    int r = RELOCK_OK;
-
-    while (now_ms() < crowd->until_ms && r == RELOCK_OK) {
-        r = relock_lock(crowd->lock);
-        if (r == RELOCK_OK)
-            r = relock_unlock(crowd->lock);
-    }
-    return r;
 }
 
 static void a_hold_outlives_a_crowd_at_the_only_connection(void **state)
@@ -212,7 +204,7 @@ static void a_hold_outlives_a_crowd_at_the_only_connection(void **state)
     struct fixture *f = *state;
     struct relock_client *client = client_with_one_connection(f);
     struct relock_lock *held = fixture_lock(f, client, "held");
-    struct crowd crowd[N_THREADS];
+    struct turns turns[N_THREADS];
     struct actor *actors[N_THREADS];
 
     assert_result(relock_lock(held), RELOCK_OK);
@@ -220,10 +212,9 @@ static void a_hold_outlives_a_crowd_at_the_only_connection(void **state)
         char name[16];
 
         snprintf(name, sizeof(name), "lock%d", i);
-        crowd[i].lock = fixture_lock(f, client, name);
-        crowd[i].until_ms = now_ms() + slow_ms(N_LEASES * LEASE_MS);
+        turns[i] = turns_of(f, client, name);
         actors[i] = actor_start();
-        actor_begin(actors[i], take_turns_until, &crowd[i]);
+        actor_begin(actors[i], take_turns, &turns[i]);
     }
     assert_results(actors, N_THREADS, RELOCK_OK);
     assert_result(relock_check(held, 0, NULL), RELOCK_OK);
@@ -235,11 +226,11 @@ static void a_hold_outlives_a_crowd_at_the_only_connection(void **state)
 static void an_acknowledged_hold_is_renewed_over_the_only_connection(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica(f->server);
+    struct server *replica = server_start_replica(f->server);
     struct relock_client *client;
     struct relock_lock *lock;
 
-    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
+    assert_true(probe_wait_replica(f->probe));
     leave_room_for(f, 1);
     client = fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
                                                         .min_replicas = 1,
@@ -273,28 +264,13 @@ static void a_waiter_without_messages_asks_and_the_log_says_so(void **state)
 
 /* ---- maxclients, after the end of connections that were used ------------------------------- */
 
-/* The connections of all calls at once, as far as there may be so many. */
-static void use_all_connections(struct fixture *f, struct relock_client *client)
-{
-    struct actor *actors[N_THREADS];
-
-    for (int i = 0; i < N_THREADS; i++) {
-        char name[16];
-
-        snprintf(name, sizeof(name), "lock%d", i);
-        actors[i] = actor_start();
-        actor_begin(actors[i], take_turns, fixture_lock(f, client, name));
-    }
-    assert_results(actors, N_THREADS, RELOCK_OK);
-}
-
 /* Ends the connections of clients, and accepts none beside `n` and those that stay. */
 static void end_all_but(struct fixture *f, long long n, bool with_messages)
 {
     if (with_messages)
         probe_int(f->probe, "CLIENT KILL TYPE pubsub");
     probe_int(f->probe, "CONFIG SET maxclients 1");
-    probe_int(f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    kill_all(f->probe);
     leave_room_for(f, n);
 }
 
@@ -302,7 +278,7 @@ static void goes_on_over_what_there_is(struct fixture *f, struct relock_client *
                                        struct relock_lock *held)
 {
     struct relock_lock *other = fixture_lock(f, client, "other");
-    uint64_t until_ms = now_ms() + slow_ms(N_LEASES * LEASE_MS);
+    uint64_t until_ms = now_ms() + slow_ms(KEPT_MS);
 
     while (now_ms() < until_ms) {
         assert_result(relock_lock(other), RELOCK_OK);
@@ -371,7 +347,7 @@ static void keep_through(struct child *parent, struct relock_client *client,
     child_must(relock_check(lock, 0, NULL) == RELOCK_OK);
     child_must(child_send(parent, 0)); /* its connections may end now */
     child_must(child_await(parent));
-    let_pass(slow_ms(N_LEASES * LEASE_MS));
+    let_pass(slow_ms(KEPT_MS));
     child_must(relock_check(lock, 0, NULL) == RELOCK_OK);
     child_must(relock_unlock(lock) == RELOCK_OK);
     child_must(!relock_lock_free(lock));
@@ -406,15 +382,20 @@ static int keep_without_descriptors(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void a_hold_outlives_its_connection_without_a_free_descriptor(void **state)
+/* Of a child that keeps a lock meanwhile: keep_through(). */
+static void cut_off(struct fixture *f, child_fn *keep, void (*cut)(struct probe *probe))
 {
-    struct fixture *f = *state;
-    struct child *child = child_start(keep_without_descriptors, f);
+    struct child *child = child_start(keep, f);
 
     assert_true(child_await(child));
-    assert_true(probe_kill_newest(f->probe)); /* that for renewals: the other one was first */
+    cut(f->probe);
     assert_true(child_send(child, 0));
     assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
+}
+
+static void a_hold_outlives_its_connection_without_a_free_descriptor(void **state)
+{
+    cut_off(*state, keep_without_descriptors, kill_that_for_renewals);
 }
 
 static void *return_at_once(void *arg)
@@ -453,13 +434,7 @@ static int reconnect_without_threads(struct child *parent, void *arg)
 
 static void a_client_of_a_name_reconnects_without_a_new_thread(void **state)
 {
-    struct fixture *f = *state;
-    struct child *child = child_start(reconnect_without_threads, f);
-
-    assert_true(child_await(child));
-    probe_int(f->probe, "CLIENT KILL TYPE normal SKIPME yes");
-    assert_true(child_send(child, 0));
-    assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
+    cut_off(*state, reconnect_without_threads, kill_all);
 }
 
 #define LIMITS_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, end)

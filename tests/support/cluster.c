@@ -78,8 +78,8 @@ static bool launch_node(struct cluster *cluster)
         .tls = cluster->options.tls,
         .keeps_data = cluster->options.keeps_data,
         .certs = cluster->n > 0 ? cluster->node[0].server->certs : NULL,
-        .args = {"--cluster-node-timeout", cluster->node_timeout, "--repl-diskless-sync-delay", "0",
-                 "--repl-ping-replica-period", "1", "--cluster-replica-validity-factor", "0"},
+        .args = {"--cluster-node-timeout", cluster->node_timeout, "--repl-ping-replica-period", "1",
+                 "--cluster-replica-validity-factor", "0"},
     };
 
     cluster_must(cluster->n < CLUSTER_MAX, "too many nodes");

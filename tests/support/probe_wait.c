@@ -3,6 +3,8 @@
 #include "support/probe_counts.h"
 #include "support/wait.h"
 
+#include <string.h>
+
 struct expected {
     struct probe *probe;
     const char *name;
@@ -36,6 +38,16 @@ bool probe_wait_key(struct probe *probe, const char *key)
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms)
 {
     return wait_until(exists, &(struct expected){probe, key, 0}, within_ms);
+}
+
+static bool has_replica(void *arg)
+{
+    return strstr(probe_text(arg, "INFO replication"), "state=online") != NULL;
+}
+
+bool probe_wait_replica(struct probe *probe)
+{
+    return wait_until(has_replica, probe, 6 * (uint64_t)SOON_MS);
 }
 
 static bool has_lock_channels(void *arg)

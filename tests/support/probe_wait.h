@@ -15,6 +15,9 @@ bool probe_wait_subscribers(struct probe *probe, const char *channel, long long 
 bool probe_wait_key(struct probe *probe, const char *key);
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms);
 
+/* Waits until a replica is in sync. */
+bool probe_wait_replica(struct probe *probe);
+
 /* Waits until channels of `n` locks have subscribers. */
 bool probe_wait_lock_channels(struct probe *probe, long long n);
 

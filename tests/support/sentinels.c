@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define ADDRESS "127.0.0.1"
-#define N_ARGS 11 /* of each server */
+#define N_ARGS 9 /* of each server */
 
 /* ---- servers ------------------------------------------------------------------------------- */
 
@@ -23,8 +23,8 @@ static struct server *new_server(const struct sentinels *s, const struct server 
         .tcp = true,
         .tls = s->has_tls,
         .certs = s->has_tls && master ? master->certs : NULL,
-        .args = {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--user",
-                 "locker", "on", ">secret", "~*", "&*", "+@all", NULL},
+        .args = {"--repl-ping-replica-period", "1", "--user", "locker", "on", ">secret", "~*", "&*",
+                 "+@all", NULL},
     };
     size_t n = N_ARGS;
     char port[16];

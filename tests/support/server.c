@@ -153,7 +153,7 @@ static size_t cluster_args(const struct server *server, const char **argv, size_
 static void exec_program(const struct server *server, const char *program)
 {
     char port[16], tls_port[16], log[96], config[96];
-    const char *argv[46 + SERVER_MAX_ARGS];
+    const char *argv[48 + SERVER_MAX_ARGS];
     size_t n = 0;
 
     snprintf(port, sizeof(port), "%d", server->port);
@@ -189,6 +189,10 @@ static void exec_program(const struct server *server, const char *program)
     n = add_args(argv, n, fixed, sizeof(fixed) / sizeof(*fixed));
     if (server->tls_port > 0)
         n = tls_args(server, argv, n, tls_port);
+    if (!server->options.sentinel) { /* a replica is served at once */
+        argv[n++] = "--repl-diskless-sync-delay";
+        argv[n++] = "0";
+    }
     if (server->options.cluster)
         n = cluster_args(server, argv, n);
     for (size_t i = 0; i < SERVER_MAX_ARGS && server->options.args[i]; i++)
@@ -293,15 +297,31 @@ struct server *server_new(const struct server_options *options)
     return server;
 }
 
-struct server *server_start(const struct server_options *options)
+static struct server *start(struct server *server)
 {
-    struct server *server = server_new(options);
-
     if (!server)
         return NULL;
     server_launch(server);
     server_await(server);
     return server;
+}
+
+struct server *server_start(const struct server_options *options)
+{
+    return start(server_new(options));
+}
+
+struct server *server_start_replica(const struct server *master)
+{
+    struct server *server = server_new(&(struct server_options){.tcp = true});
+
+    if (!server)
+        return NULL;
+    snprintf(server->master_port, sizeof(server->master_port), "%d", master->port);
+    server->options.args[0] = "--replicaof";
+    server->options.args[1] = "127.0.0.1";
+    server->options.args[2] = server->master_port;
+    return start(server);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)

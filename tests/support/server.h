@@ -32,15 +32,16 @@ struct server_options {
 };
 
 struct server {
-    char dir[64];      /* removed at the end */
-    char socket[80];   /* path */
-    char unix_url[96]; /* unix://... */
-    char tcp_url[64];  /* redis://127.0.0.1:port, or "" */
-    char tls_url[64];  /* rediss://127.0.0.1:port, or "" */
-    char certs[80];    /* the folder of its certificates, "tls/" in its own */
-    char ca_file[96];  /* there, for tls_ca_file */
-    int port;          /* 0 without TCP; nobody else gets it, also while the server is down */
-    int tls_port;      /* the same with TLS */
+    char dir[64];         /* removed at the end */
+    char socket[80];      /* path */
+    char unix_url[96];    /* unix://... */
+    char tcp_url[64];     /* redis://127.0.0.1:port, or "" */
+    char tls_url[64];     /* rediss://127.0.0.1:port, or "" */
+    char certs[80];       /* the folder of its certificates, "tls/" in its own */
+    char ca_file[96];     /* there, for tls_ca_file */
+    int port;             /* 0 without TCP; nobody else gets it, also while the server is down */
+    int tls_port;         /* the same with TLS */
+    char master_port[16]; /* of a replica */
     struct port reserved[2];
     pid_t pid;   /* 0 while it does not run */
     bool paused; /* between server_pause() and server_resume() */
@@ -56,6 +57,9 @@ struct server *server_start(const struct server_options *options);
 struct server *server_new(const struct server_options *options);
 void server_launch(struct server *server);
 void server_await(struct server *server);
+
+/* A replica of `master`, which has a port. */
+struct server *server_start_replica(const struct server *master);
 
 /* Ends the server and removes its folder. Takes NULL, returns NULL. */
 struct server *server_stop(struct server *server);

@@ -54,11 +54,50 @@ static void is_asked(unsigned i)
     script_answer(cluster.script[i], "+OK\r\n");
 }
 
-/* The slot of the key moves, and the second node does not know the script. */
-static void a_script_is_brought_behind_asking(void)
+static void both_connect(void)
 {
     connects(0);
     connects(1);
+}
+
+/* The slot of the key has moved. */
+static void one_refers_to_the_other(void)
+{
+    both_connect();
+    answers(0, MOVED);
+    answers(1, ":1\r\n");
+}
+
+static void they_refer_to_each_other(unsigned times)
+{
+    both_connect();
+    for (unsigned i = 0; i < times; i++) {
+        answers(0, MOVED);
+        answers(1, "-MOVED 105 a:1\r\n");
+    }
+}
+
+/* Another server is behind its address now. */
+static void one_names_itself(void)
+{
+    answers(0, MOVED_TO_ITSELF);
+    script_expect_end(cluster.script[0]);
+    connects(0);
+}
+
+/* The slot of the key moves. */
+static void the_other_is_asked(void)
+{
+    both_connect();
+    answers(0, ASK);
+    is_asked(1);
+    answers(1, ":1\r\n");
+}
+
+/* Meanwhile, and the second node does not know the script. */
+static void a_script_is_brought_behind_asking(void)
+{
+    both_connect();
     answers(0, ASK);
     is_asked(1);
     answers(1, MISSING);
@@ -83,26 +122,19 @@ static void succeeds(void)
 static void a_call_goes_where_its_key_was_moved(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    answers(0, MOVED);
-    answers(1, ":1\r\n");
+    one_refers_to_the_other();
     answers(1, ":1\r\n");
     succeeds();
     succeeds();
     assert_int_equal(cluster.n_redirects, 1);
 }
 
-/* Another server is behind its address now. */
 static void a_call_connects_again_to_a_node_that_names_itself(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 2; i++) {
-        connects(0);
-        answers(0, MOVED_TO_ITSELF);
-        script_expect_end(cluster.script[0]);
-    }
     connects(0);
+    for (unsigned i = 0; i < 2; i++)
+        one_names_itself();
     answers(0, ":1\r\n");
     succeeds();
     assert_non_null(strstr(call.why, "the server behind this address was replaced"));
@@ -114,12 +146,9 @@ static void a_node_that_always_names_itself_is_asked_with_pauses(void **state)
     const uint64_t began_ms = relock_clock_now_ms();
 
     (void)state;
-    for (unsigned i = 0; i < 8; i++) {
-        connects(0);
-        answers(0, MOVED_TO_ITSELF);
-        script_expect_end(cluster.script[0]);
-    }
     connects(0);
+    for (unsigned i = 0; i < 8; i++)
+        one_names_itself();
     answers(0, ":1\r\n");
     succeeds();
     assert_true(relock_clock_now_ms() - began_ms >= 50);
@@ -128,11 +157,7 @@ static void a_node_that_always_names_itself_is_asked_with_pauses(void **state)
 static void a_call_asks_only_once(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    answers(0, ASK);
-    is_asked(1);
-    answers(1, ":1\r\n");
+    the_other_is_asked();
     answers(0, ":1\r\n");
     succeeds();
     succeeds();
@@ -171,12 +196,7 @@ static void a_call_waits_while_its_keys_are_at_two_nodes(void **state)
 static void nodes_that_refer_to_each_other_are_asked_with_pauses(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    for (unsigned i = 0; i < 10; i++) {
-        answers(0, MOVED);
-        answers(1, "-MOVED 105 a:1\r\n");
-    }
+    they_refer_to_each_other(10);
     answers(0, ":1\r\n");
     succeeds();
 }
@@ -290,21 +310,15 @@ static int sends(void)
 static void a_renewal_goes_where_its_key_was_moved(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    answers(0, MOVED);
-    answers(1, ":1\r\n");
+    one_refers_to_the_other();
     assert_int_equal(sends(), RELOCK_OK);
 }
 
 static void a_renewal_goes_over_a_new_connection_if_a_node_names_itself(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    answers(0, MOVED_TO_ITSELF);
-    script_expect_end(cluster.script[0]);
-    connects(0);
+    both_connect();
+    one_names_itself();
     answers(0, ":1\r\n");
     assert_int_equal(sends(), RELOCK_OK);
 }
@@ -312,11 +326,7 @@ static void a_renewal_goes_over_a_new_connection_if_a_node_names_itself(void **s
 static void a_renewal_asks_where_its_slot_goes(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    answers(0, ASK);
-    is_asked(1);
-    answers(1, ":1\r\n");
+    the_other_is_asked();
     assert_int_equal(sends(), RELOCK_OK);
 }
 
@@ -330,8 +340,7 @@ static void a_look_asks_where_its_slot_goes(void **state)
         .args = {{"id:7", 4}},
         .n_args = 1,
     };
-    connects(0);
-    connects(1);
+    both_connect();
     script_expect(cluster.script[0], "HEXISTS orders id:7");
     script_answer(cluster.script[0], ASK);
     is_asked(1);
@@ -351,8 +360,7 @@ static void a_renewal_of_several_keys_is_refused_while_its_slot_moves(void **sta
 {
     (void)state;
     call.script = &relock_script_read_renew;
-    connects(0);
-    connects(1);
+    both_connect();
     answers(0, ASK);
     assert_int_equal(sends(), RELOCK_E_SERVER);
 }
@@ -360,12 +368,7 @@ static void a_renewal_of_several_keys_is_refused_while_its_slot_moves(void **sta
 static void a_renewal_is_not_sent_on_for_ever(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    for (unsigned i = 0; i < 3; i++) {
-        answers(0, MOVED);
-        answers(1, "-MOVED 105 a:1\r\n");
-    }
+    they_refer_to_each_other(3);
     assert_int_equal(sends(), RELOCK_E_SERVER);
 }
 
@@ -377,8 +380,7 @@ static void a_release_is_sent_when_the_node_that_has_an_older_command_kills_it(v
 
     (void)state;
     call.fence = &fence;
-    connects(0);
-    connects(1);
+    both_connect();
     script_expect(cluster.script[1], "CLIENT KILL ID 9 ADDR /script:9");
     script_answer(cluster.script[1], ":1\r\n");
     answers(0, ":1\r\n");
