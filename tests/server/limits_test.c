@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define LEASE_MS 2000
-#define KEPT_MS (3 * LEASE_MS) /* a hold without renewals is lost by then */
+#define KEPT_MS (3 * LEASE_MS / 2) /* a hold without renewals is lost by then */
 #define N_THREADS 12
 #define ROUNDS 200
 #define LOW_FD 24 /* no descriptor is free below */

@@ -5,26 +5,46 @@
 #include "support/reactor.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define REPLICA_MS 200
 #define ACK_MS 3000
 #define LEASE_MS 1500
 #define LONG_MS 6000 /* a lease that outlasts several renewals */
 
-static struct server *start_replica(struct fixture *f)
-{
-    struct server_options options = {.args = {"--replicaof", "127.0.0.1", NULL}};
-    char port[16];
+/* One for all cases, because it takes seconds until a new one is in sync. */
+static struct server *replica;
 
-    snprintf(port, sizeof(port), "%d", f->server->port);
-    options.args[2] = port;
-    return server_start(&options);
+/* The replica acknowledges, whatever the case before has done to it. */
+static int begin(void **state)
+{
+    struct fixture *f = *state;
+
+    if (!replica) {
+        replica = server_start_replica(f->server);
+        assert_true(probe_wait_replica(f->probe));
+        f->neighbours = "flags=S";
+    }
+    if (fixture_begin(state) != 0)
+        return -1;
+    assert_int_equal(probe_int(f->probe, "WAIT 1 %d", SOON_MS), 1);
+    return 0;
 }
 
-static bool is_in_sync(void *arg)
+static int end(void **state)
 {
-    return strstr(probe_text(arg, "INFO replication"), "state=online") != NULL;
+    struct fixture *f = *state;
+
+    server_resume(replica);
+    if (fixture_end(state) != 0)
+        return -1;
+    assert_int_equal(probe_n_channels(f->probe), 0); /* fixture_end() ignores those of neighbours */
+    return 0;
+}
+
+static int end_fenced(void **state)
+{
+    forget_counters(((struct fixture *)*state)->probe);
+    return end(state);
 }
 
 static struct relock_client *careful_client(struct fixture *f, uint64_t timeout_ms)
@@ -36,48 +56,40 @@ static struct relock_client *careful_client(struct fixture *f, uint64_t timeout_
 static void a_hold_says_how_many_replicas_acknowledged(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica(f);
     struct relock_lock *lock = fixture_lock(f, careful_client(f, slow_ms(5000)), "orders");
     struct relock_grant grant;
 
-    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
     assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
     assert_int_equal(grant.acked_replicas, 1);
     assert_result(relock_check(lock, 0, &grant), RELOCK_OK);
     assert_int_equal(grant.acked_replicas, 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    server_stop(replica);
 }
 
 /* It is granted by a token, not by nothing. */
 static void a_fenced_hold_says_how_many_replicas_acknowledged(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica(f);
     struct relock_lock *lock =
         fixture_lock_of(f, careful_client(f, slow_ms(5000)), "orders", relock_fencedlock_new);
     struct relock_grant grant;
 
-    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
     assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
     assert_int_equal(grant.acked_replicas, 1);
     assert_true(grant.fencing_token > 0);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    server_stop(replica);
 }
 
 /* Only the acquire waits for replicas, so it needs a thread. */
 static void what_a_thread_has_acquired_is_released_without_blocking(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica(f);
     struct relock_client *client = careful_client(f, slow_ms(5000));
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_events *events = reactor_events(client);
     struct relock_how how = {.owner = relock_owner_new()};
     struct outcome outcome;
 
-    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
     assert_result(outcome_acquire(lock, &how, events, &outcome), RELOCK_E_UNSUPPORTED);
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
@@ -87,7 +99,6 @@ static void what_a_thread_has_acquired_is_released_without_blocking(void **state
     assert_result(relock_check(lock, how.owner, NULL), RELOCK_NOT_OWNER);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_null(relock_events_free(events));
-    server_stop(replica);
 }
 
 static const char *channel_of(struct relock_client *client)
@@ -120,14 +131,11 @@ static void without_a_replica_nothing_is_held(void **state)
 static void a_replica_that_hangs_does_not_count(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica(f);
     struct relock_lock *lock = fixture_lock(f, careful_client(f, REPLICA_MS), "orders");
 
-    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
     server_pause(replica);
     assert_result(relock_lock(lock), RELOCK_E_REPLICAS);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
-    server_stop(replica);
 }
 
 /* ---- locks that are kept ------------------------------------------------------------------- */
@@ -135,13 +143,11 @@ static void a_replica_that_hangs_does_not_count(void **state)
 static void a_kept_lock_counts_as_acknowledged_until_it_is_released(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica(f);
     struct relock_client *client;
     struct relock_lock *lock;
     struct relock_grant grant;
     long long n_waits;
 
-    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
     client = keeping_client(f, &(struct relock_options){.min_replicas = 1,
                                                         .watchdog_timeout_ms = NEVER_MS,
                                                         .replica_timeout_ms = slow_ms(5000)});
@@ -160,7 +166,6 @@ static void a_kept_lock_counts_as_acknowledged_until_it_is_released(void **state
     assert_result(relock_force_unlock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_E_REPLICAS);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
-    server_stop(replica);
 }
 
 static void a_lock_that_no_replica_acknowledged_is_not_kept(void **state)
@@ -179,14 +184,6 @@ static void a_lock_that_no_replica_acknowledged_is_not_kept(void **state)
 }
 
 /* ---- renewals ------------------------------------------------------------------------------ */
-
-static struct server *start_replica_in_sync(struct fixture *f)
-{
-    struct server *replica = start_replica(f);
-
-    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
-    return replica;
-}
 
 static struct relock_client *renewing_client(struct fixture *f, uint64_t lease_ms)
 {
@@ -213,7 +210,6 @@ static bool has_renewed(void *arg)
 static void acknowledged_renewals_keep_a_hold(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_client *client = renewing_client(f, LEASE_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
@@ -222,12 +218,10 @@ static void acknowledged_renewals_keep_a_hold(void **state)
     assert_true(relock_valid_ms(lock) > 0);
     assert_int_equal(losses_count(f->losses), 0);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    server_stop(replica);
 }
 
 static void assert_renewals_need_replicas(struct fixture *f, fixture_constructor_fn *make)
 {
-    struct server *replica = start_replica_in_sync(f);
     struct relock_client *client = renewing_client(f, LEASE_MS);
     struct relock_lock *lock = fixture_lock_of(f, client, "orders", make);
     uint64_t paused_ms, valid_ms;
@@ -244,7 +238,6 @@ static void assert_renewals_need_replicas(struct fixture *f, fixture_constructor
     assert_true(log_wait(f->log, "fewer than min_replicas replicas acknowledged", SOON_MS));
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS)); /* the owner has not released it */
     assert_result(relock_unlock(lock), RELOCK_LOST);
-    server_stop(replica);
 }
 
 static void a_hold_is_lost_after_a_lease_without_acknowledged_renewals(void **state)
@@ -266,7 +259,6 @@ static void a_plain_hold_is_lost_after_a_lease_without_acknowledged_renewals(voi
 static void a_hold_that_replicas_do_not_acknowledge_is_free_for_others(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_lock *lock = fixture_lock(f, renewing_client(f, LONG_MS), "orders");
     struct relock_lock *others = fixture_lock(f, fixture_client(f, NULL), "orders");
     struct relock_how how = {.wait_ms = NEVER_MS};
@@ -280,7 +272,6 @@ static void a_hold_that_replicas_do_not_acknowledge_is_free_for_others(void **st
     assert_true(now_ms() - lost_ms < slow_ms(LONG_MS) / 4);
     assert_result(relock_unlock(others), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_LOST);
-    server_stop(replica);
 }
 
 struct certainty {
@@ -298,7 +289,6 @@ static bool is_longer_certain(void *arg)
 static void a_replica_that_returns_in_time_keeps_the_hold(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_client *client = renewing_client(f, LONG_MS);
     struct certainty was = {.lock = fixture_lock(f, client, "orders")};
 
@@ -313,7 +303,6 @@ static void a_replica_that_returns_in_time_keeps_the_hold(void **state)
     assert_true(wait_until(is_longer_certain, &was, LONG_MS));
     assert_int_equal(losses_count(f->losses), 0);
     assert_result(relock_unlock(was.lock), RELOCK_OK);
-    server_stop(replica);
 }
 
 #define TRIES 5 /* WAIT may end while a release is under way: then the next one is tried */
@@ -334,7 +323,6 @@ static bool is_released_meanwhile(struct fixture *f, struct relock_lock *locks[2
 static void no_release_stands_behind_wait(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_client *client = renewing_client(f, LONG_MS);
     struct relock_events *events = reactor_events(client);
     struct relock_how how = {.owner = relock_owner_new()};
@@ -356,13 +344,12 @@ static void no_release_stands_behind_wait(void **state)
     server_resume(replica);
     relock_client_shutdown(client);
     assert_null(relock_events_free(events));
-    server_stop(replica);
+    fixture_free_client(f, client); /* releases those that were not tried */
 }
 
 static void a_client_that_waits_for_replicas_is_freed(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_client *client = renewing_client(f, LONG_MS);
 
     assert_result(relock_lock(fixture_lock(f, client, "orders")), RELOCK_OK);
@@ -371,13 +358,11 @@ static void a_client_that_waits_for_replicas_is_freed(void **state)
     fixture_free_client(f, client);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_int_equal(losses_count(f->losses), 0);
-    server_stop(replica);
 }
 
 static void an_extension_without_acknowledgement_leaves_the_hold_as_certain_as_before(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_lock *lock = fixture_lock(f, renewing_client(f, NEVER_MS), "orders");
     uint64_t until_ms;
 
@@ -393,13 +378,11 @@ static void an_extension_without_acknowledgement_leaves_the_hold_as_certain_as_b
     assert_result(relock_extend(lock, 0, NEVER_MS / 2), RELOCK_OK);
     assert_true(relock_valid_ms(lock) > NEVER_MS / 4);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    server_stop(replica);
 }
 
 static void a_level_prolongs_a_hold_only_if_replicas_acknowledge_it(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_lock *lock = fixture_lock(f, renewing_client(f, NEVER_MS), "orders");
     struct relock_grant grant;
     uint64_t until_ms;
@@ -419,14 +402,12 @@ static void a_level_prolongs_a_hold_only_if_replicas_acknowledge_it(void **state
     for (int i = 0; i < 3; i++)
         assert_result(relock_unlock(lock), RELOCK_OK);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
-    server_stop(replica);
 }
 
 /* The watchdog's next renewal would come too late. */
 static void a_renewed_level_keeps_a_hold_with_a_short_lease(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_lock *lock = fixture_lock(f, renewing_client(f, NEVER_MS), "orders");
 
     assert_result(acquire_for(lock, slow_ms(LEASE_MS)), RELOCK_OK);
@@ -434,7 +415,6 @@ static void a_renewed_level_keeps_a_hold_with_a_short_lease(void **state)
     assert_true(relock_valid_ms(lock) > NEVER_MS / 2);
     for (int i = 0; i < 2; i++)
         assert_result(relock_unlock(lock), RELOCK_OK);
-    server_stop(replica);
 }
 
 struct writes {
@@ -490,7 +470,6 @@ static bool keeps_nothing(void *arg)
 static void a_kept_lock_is_released_when_replicas_stop_to_acknowledge(void **state)
 {
     struct fixture *f = *state;
-    struct server *replica = start_replica_in_sync(f);
     struct relock_client *client =
         keeping_client(f, &(struct relock_options){.min_replicas = 1,
                                                    .replica_timeout_ms = slow_ms(ACK_MS),
@@ -501,7 +480,6 @@ static void a_kept_lock_is_released_when_replicas_stop_to_acknowledge(void **sta
     assert_true(wait_until(keeps_nothing, client, slow_ms(ACK_MS) + SOON_MS));
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_int_equal(losses_count(f->losses), 0);
-    server_stop(replica);
 }
 
 static void a_client_without_min_replicas_waits_for_none(void **state)
@@ -516,40 +494,44 @@ static void a_client_without_min_replicas_waits_for_none(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* A replica is to be served at once. */
-static int start_master(void **state)
+static int stop(void **state)
 {
-    return fixture_start_with(
-        state, &(struct server_options){.tcp = true, .args = {"--repl-diskless-sync-delay", "0"}});
+    replica = server_stop(replica);
+    return fixture_stop(state);
 }
+
+#define REPLICA_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* without a replica */
         SERVER_TEST(a_client_without_min_replicas_waits_for_none),
-        SERVER_TEST(a_hold_says_how_many_replicas_acknowledged),
-        FENCED_TEST(a_fenced_hold_says_how_many_replicas_acknowledged),
-        SERVER_TEST(what_a_thread_has_acquired_is_released_without_blocking),
         SERVER_TEST(without_a_replica_nothing_is_held),
-        SERVER_TEST(a_replica_that_hangs_does_not_count),
-        SERVER_TEST(a_kept_lock_counts_as_acknowledged_until_it_is_released),
         SERVER_TEST(a_lock_that_no_replica_acknowledged_is_not_kept),
-        SERVER_TEST(acknowledged_renewals_keep_a_hold),
-        SERVER_TEST(a_hold_is_lost_after_a_lease_without_acknowledged_renewals),
-        SERVER_TEST(a_read_hold_is_lost_after_a_lease_without_acknowledged_renewals),
-        SERVER_TEST(a_plain_hold_is_lost_after_a_lease_without_acknowledged_renewals),
-        SERVER_TEST(a_hold_that_replicas_do_not_acknowledge_is_free_for_others),
-        SERVER_TEST(a_replica_that_returns_in_time_keeps_the_hold),
-        SERVER_TEST(no_release_stands_behind_wait),
-        SERVER_TEST(a_client_that_waits_for_replicas_is_freed),
-        SERVER_TEST(an_extension_without_acknowledgement_leaves_the_hold_as_certain_as_before),
-        SERVER_TEST(a_level_prolongs_a_hold_only_if_replicas_acknowledge_it),
-        SERVER_TEST(a_renewed_level_keeps_a_hold_with_a_short_lease),
-        SERVER_TEST(a_kept_lock_is_released_when_replicas_stop_to_acknowledge),
         SERVER_TEST(a_renewal_within_a_longer_lease_writes),
         SERVER_TEST(a_read_renewal_within_a_longer_lease_writes),
         SERVER_TEST(a_plain_renewal_within_a_longer_lease_writes),
+        /* with one */
+        REPLICA_TEST(a_hold_says_how_many_replicas_acknowledged),
+        cmocka_unit_test_setup_teardown(a_fenced_hold_says_how_many_replicas_acknowledged, begin,
+                                        end_fenced),
+        REPLICA_TEST(what_a_thread_has_acquired_is_released_without_blocking),
+        REPLICA_TEST(a_replica_that_hangs_does_not_count),
+        REPLICA_TEST(a_kept_lock_counts_as_acknowledged_until_it_is_released),
+        REPLICA_TEST(acknowledged_renewals_keep_a_hold),
+        REPLICA_TEST(a_hold_is_lost_after_a_lease_without_acknowledged_renewals),
+        REPLICA_TEST(a_read_hold_is_lost_after_a_lease_without_acknowledged_renewals),
+        REPLICA_TEST(a_plain_hold_is_lost_after_a_lease_without_acknowledged_renewals),
+        REPLICA_TEST(a_hold_that_replicas_do_not_acknowledge_is_free_for_others),
+        REPLICA_TEST(a_replica_that_returns_in_time_keeps_the_hold),
+        REPLICA_TEST(no_release_stands_behind_wait),
+        REPLICA_TEST(a_client_that_waits_for_replicas_is_freed),
+        REPLICA_TEST(an_extension_without_acknowledgement_leaves_the_hold_as_certain_as_before),
+        REPLICA_TEST(a_level_prolongs_a_hold_only_if_replicas_acknowledge_it),
+        REPLICA_TEST(a_renewed_level_keeps_a_hold_with_a_short_lease),
+        REPLICA_TEST(a_kept_lock_is_released_when_replicas_stop_to_acknowledge),
     };
 
-    return cmocka_run_group_tests(tests, start_master, fixture_stop);
+    return cmocka_run_group_tests(tests, fixture_start_tcp, stop);
 }

@@ -12,7 +12,7 @@
 #define CHANNEL "redisson_lock__channel:{orders}"
 #define N_THREADS 8
 #define LONG_MS 60000 /* hand-off budget */
-#define WAIT_MS 3000
+#define WAIT_MS 2000
 #define LONGEST_PAUSE_MS 128
 #define SLACK_MS 1000 /* a shared machine */
 
@@ -49,7 +49,7 @@ static struct relock_client *new_client(struct fixture *f)
 
 /* ---- pauses -------------------------------------------------------------------------------- */
 
-/* A pause is 35 ms on average: 3 s are about 90 tries. The longest pauses would make 23 tries, and
+/* A pause is 35 ms on average: 2 s are about 60 tries. The longest pauses would make 16 tries, and
  * half as many on a machine that stands still for half of the time. */
 static void assert_polled(long long n_tries)
 {
@@ -93,7 +93,7 @@ static void many_waiters_in_one_process_poll_as_often_as_one(void **state)
     assert_true(kind_peer_unlock(f, "orders"));
 }
 
-/* With the default pauses it would try at least 23 times. */
+/* With the default pauses it would try at least 15 times. */
 static void a_program_can_set_the_pauses(void **state)
 {
     struct fixture *f = *state;

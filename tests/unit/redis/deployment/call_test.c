@@ -126,8 +126,9 @@ static void a_connection_that_breaks_while_scripts_are_loaded_is_an_error(void *
     script_expect(script, "SCRIPT LOAD *");
     script_answer(script, "$2\r\nid\r\n");
     script_close(script);
-    assert_int_equal(relock_call_load_all(atomic_load(&topology->nodes), soon(), why),
-                     RELOCK_E_CONN);
+    assert_int_equal(
+        relock_call_load_all(atomic_load(&topology->nodes), in_ms(slow_ms(BRIEF_MS)), why),
+        RELOCK_E_CONN);
     assert_non_null(strstr(why, server.label));
 }
 
