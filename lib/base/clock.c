@@ -10,27 +10,27 @@
 
 #define TEN_YEARS_MS UINT64_C(315360000000)
 
-static inline uint64_t now(clockid_t clock, uint64_t per_s)
+static uint64_t now_ns(clockid_t clock)
 {
     struct timespec ts;
 
     clock_gettime(clock, &ts);
-    return ((uint64_t)ts.tv_sec * per_s) + ((uint64_t)ts.tv_nsec / (1000000000 / per_s));
+    return ((uint64_t)ts.tv_sec * 1000000000) + (uint64_t)ts.tv_nsec;
 }
 
 uint64_t relock_clock_now_ms(void)
 {
-    return now(RELOCK_CLOCK, 1000);
+    return now_ns(RELOCK_CLOCK) / 1000000;
 }
 
 uint64_t relock_clock_now_us(void)
 {
-    return now(RELOCK_CLOCK, 1000000);
+    return now_ns(RELOCK_CLOCK) / 1000;
 }
 
 uint64_t relock_clock_now_ns(void)
 {
-    return now(CLOCK_MONOTONIC, 1000000000);
+    return now_ns(CLOCK_MONOTONIC);
 }
 
 int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms)
