@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define LEASE_MS 2000
+#define CROWD_LEASE_MS 5000        /* a busy machine runs the threads of a crowd one by one */
 #define KEPT_MS (3 * LEASE_MS / 2) /* a hold without renewals is lost by then */
 #define N_THREADS 12
 #define ROUNDS 200
@@ -42,12 +43,12 @@ static void outlives_leases(struct fixture *f, struct relock_lock *lock)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-static struct relock_client *client_with_one_connection(struct fixture *f)
+static struct relock_client *client_with_one_connection(struct fixture *f, uint64_t lease_ms)
 {
     struct relock_client *client;
 
     leave_room_for(f, 1);
-    client = watchful_client(f, LEASE_MS);
+    client = watchful_client(f, lease_ms);
     assert_true(log_wait(f->log, BORROWED, SOON_MS));
     assert_true(log_wait(f->log, "max number of clients reached: raise maxclients", SOON_MS));
     return client;
@@ -58,10 +59,11 @@ struct turns {
     uint64_t until_ms;
 };
 
-static struct turns turns_of(struct fixture *f, struct relock_client *client, const char *name)
+static struct turns turns_of(struct fixture *f, struct relock_client *client, const char *name,
+                             uint64_t lease_ms)
 {
     return (struct turns){.lock = fixture_lock(f, client, name),
-                          .until_ms = now_ms() + slow_ms(KEPT_MS)};
+                          .until_ms = now_ms() + slow_ms(3 * lease_ms / 2)};
 }
 
 static int take_turns(void *arg)
@@ -108,7 +110,7 @@ static void use_all_connections(struct fixture *f, struct relock_client *client)
 static void a_hold_is_renewed_over_the_only_connection(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = client_with_one_connection(f);
+    struct relock_client *client = client_with_one_connection(f, LEASE_MS);
     struct relock_lock *lock = kind_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -120,9 +122,9 @@ static void a_hold_is_renewed_over_the_only_connection(void **state)
 static void calls_and_renewals_take_turns_at_the_only_connection(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = client_with_one_connection(f);
+    struct relock_client *client = client_with_one_connection(f, LEASE_MS);
     struct relock_lock *held = fixture_lock(f, client, "held");
-    struct turns turns = turns_of(f, client, "other");
+    struct turns turns = turns_of(f, client, "other", LEASE_MS);
 
     assert_result(relock_lock(held), RELOCK_OK);
     assert_result(take_turns(&turns), RELOCK_OK);
@@ -134,7 +136,7 @@ static void calls_and_renewals_take_turns_at_the_only_connection(void **state)
 static void a_multi_lock_is_renewed_over_the_only_connection(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, client_with_one_connection(f));
+    struct multi_pair t = multi_pair_of(f, client_with_one_connection(f, LEASE_MS));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     outlives_leases(f, t.both);
@@ -145,7 +147,7 @@ static void a_multi_lock_is_renewed_over_the_only_connection(void **state)
 static void asynchronous_calls_go_over_the_only_connection(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = client_with_one_connection(f);
+    struct relock_client *client = client_with_one_connection(f, LEASE_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_events *events = reactor_events(client);
     struct outcome outcome;
@@ -202,7 +204,7 @@ static void more_threads_than_connections_share_those_that_there_are(void **stat
 static void a_hold_outlives_a_crowd_at_the_only_connection(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = client_with_one_connection(f);
+    struct relock_client *client = client_with_one_connection(f, CROWD_LEASE_MS);
     struct relock_lock *held = fixture_lock(f, client, "held");
     struct turns turns[N_THREADS];
     struct actor *actors[N_THREADS];
@@ -212,7 +214,7 @@ static void a_hold_outlives_a_crowd_at_the_only_connection(void **state)
         char name[16];
 
         snprintf(name, sizeof(name), "lock%d", i);
-        turns[i] = turns_of(f, client, name);
+        turns[i] = turns_of(f, client, name, CROWD_LEASE_MS);
         actors[i] = actor_start();
         actor_begin(actors[i], take_turns, &turns[i]);
     }

@@ -267,6 +267,7 @@ static void a_hold_that_replicas_do_not_acknowledge_is_free_for_others(void **st
     assert_result(relock_lock(lock), RELOCK_OK);
     server_pause(replica);
     assert_result(relock_acquire(others, &how, NULL), RELOCK_OK);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
     lost_ms = losses_get(f->losses, 0).at_ms;
     assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_REPLICAS);
     assert_true(now_ms() - lost_ms < slow_ms(LONG_MS) / 4);
