@@ -1,5 +1,9 @@
 /* The I/O thread of an idle client, which no timer and no message wakes. */
 #include "lock/state/client.h"
+#include "redis/io/node_io.h"
+#include "redis/io/pubsub.h"
+#include "redis/io/reading.h"
+#include "support/actor.h"
 #include "support/fixture.h"
 
 #include <stdatomic.h>
@@ -35,10 +39,90 @@ static void all_tasks_run_at_once_though_they_take_several_turns(void **state)
     assert_true(wait_until(have_all_run, NULL, SOON_MS));
 }
 
+/* ---- after its end ------------------------------------------------------------------------- */
+
+static void is_due(struct relock_timer *timer, uint64_t now_ms)
+{
+    (void)timer;
+    (void)now_ms;
+    fail_msg("no thread is left that could fire it");
+}
+
+/* As the end of a command does that was never answered: the timer of its hold is set. */
+static void set_a_timer_and_post(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    static struct relock_timer timer;
+    static struct relock_task task = {.run = run};
+
+    relock_timer_init(&timer, is_due);
+    relock_client_set_timer(client, &timer, 1);
+    relock_client_post(client, &task);
+}
+
+static void work_for_the_io_thread_is_dropped_when_it_has_ended(void **state)
+{
+    static const struct relock_client_hook_ops ops = {.close = set_a_timer_and_post};
+    struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+
+    atomic_store(&n_ran, 0);
+    relock_mutex_lock(&client->mutex);
+    assert_non_null(relock_client_attach(client, &ops, sizeof(struct relock_client_hook)));
+    relock_mutex_unlock(&client->mutex);
+    fixture_free_client(f, client);
+    assert_int_equal(atomic_load(&n_ran), 0);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static bool reads_all_messages(void *arg)
+{
+    struct relock_client *client = arg;
+    struct relock_pubsub *pubsub;
+    bool reads;
+
+    relock_mutex_lock(&client->mutex);
+    pubsub = relock_node_io_shared(client->topology);
+    relock_client_wake(client);
+    relock_mutex_unlock(&client->mutex);
+    relock_reading_lock(pubsub->conn.reading);
+    reads = pubsub->conn.reading->shared.is_needed;
+    relock_reading_unlock(pubsub->conn.reading);
+    return reads;
+}
+
+/* Else a message for a call that waits for several servers could stay with a waiter that reads, and
+ * has been stopped by a debugger. */
+static void the_io_thread_reads_all_messages_once_there_is_a_composite(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_lock *held = fixture_lock(f, woken_client(f), "orders");
+    struct actor *actor = actor_start();
+    struct relock_lock **multi = fixture_place(f);
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_lock(actor, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_false(reads_all_messages(client));
+    let_pass(20);
+    assert_false(reads_all_messages(client));
+
+    assert_result(relock_multilock_new(&lock, 1, multi), RELOCK_OK);
+    assert_true(wait_until(reads_all_messages, client, SOON_MS));
+
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(all_tasks_run_at_once_though_they_take_several_turns),
+        SERVER_TEST(work_for_the_io_thread_is_dropped_when_it_has_ended),
+        SERVER_TEST(the_io_thread_reads_all_messages_once_there_is_a_composite),
     };
 
     return SERVER_TESTS_RUN(tests);
