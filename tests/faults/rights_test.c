@@ -3,6 +3,7 @@
  * it works and the log warns.
  */
 #include "faults.h"
+#include "support/reactor.h"
 
 #define LEASE_MS 3000
 
@@ -53,6 +54,21 @@ static void a_command_denied_inside_a_script_is_reported(void **state)
     is_told_to_lack_rights(*state, "~* &* +@all -hset");
     is_told_to_lack_rights(*state,
                            "~* &* +@all -pexpire"); /* otherwise it would be held for ever */
+}
+
+/* The reason is for the program that repairs the rights. */
+static void a_refused_asynchronous_release_names_its_script(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = worker_client(t, "~* &* +@all -del");
+    struct relock_events *events = reactor_events(client);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    uint64_t owner;
+
+    assert_result(reactor_acquire(lock, NULL, events, &owner), RELOCK_OK);
+    assert_result(reactor_release(lock, owner, events), RELOCK_E_AUTH);
+    assert_true(log_wait(t->f->log, "which the script unlock.lua needs", SOON_MS));
+    assert_null(relock_events_free(events));
 }
 
 static void rights_that_come_back_before_the_lease_ends_lose_no_hold(void **state)
@@ -222,6 +238,7 @@ int main(void)
         FAULT_TEST(a_denied_key_is_reported),
         FAULT_TEST(a_denied_command_is_reported),
         FAULT_TEST(a_command_denied_inside_a_script_is_reported),
+        FAULT_TEST(a_refused_asynchronous_release_names_its_script),
         FAULT_TEST(rights_that_come_back_before_the_lease_ends_lose_no_hold),
         FAULT_TEST(without_the_right_to_subscribe_a_waiter_polls),
         FAULT_TEST(without_the_right_to_publish_an_unlock_succeeds_and_the_log_warns),

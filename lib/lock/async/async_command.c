@@ -136,7 +136,7 @@ static void take_failure(struct relock_async_command *command, int result,
     }
     command->flight.is_in_flight = false;
     if (error) {
-        relock_explain(explained, command->hold->resource->kind->lock, error);
+        relock_explain(explained, command->script, error);
         why = explained;
     }
     if (relock_attempts_step(&command->attempts, result, error, why) == RELOCK_ATTEMPTS_END) {
@@ -226,6 +226,7 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
         return true;
     }
     command->ops->write(command, request);
+    command->script = request->call.script;
     request->call.flight = &command->flight;
     return true;
 }

@@ -48,7 +48,8 @@ struct relock_async_command {
     const struct relock_async_command_ops *ops; /* constant */
     struct relock_client *client;               /* constant */
     enum relock_async_command_state state;
-    struct relock_hold *hold; /* a reference, unless idle */
+    struct relock_hold *hold;           /* a reference, unless idle */
+    const struct relock_script *script; /* that was sent last, but for that of a kill */
     struct relock_attempts attempts;
     struct relock_timer timer; /* the next attempt, or the deadline */
     struct relock_flight flight;
