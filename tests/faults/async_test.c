@@ -3,6 +3,7 @@
 
 #include "kind_faults.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #define PAUSE_MS 15 /* an attempt without a connection is repeated after 10 ms, then later */
@@ -149,6 +150,52 @@ static void a_release_without_an_answer_goes_on_in_the_background(void **state)
     assert_null(relock_events_free(events));
 }
 
+#define COMMAND_MS 1500
+#define RELEASE_MS 50
+
+struct ending {
+    struct faults *t;
+    struct relock_client *client;
+};
+
+static void *free_client(void *arg)
+{
+    const struct ending *ending = arg;
+
+    fixture_free_client(ending->t->f, ending->client);
+    return NULL;
+}
+
+/* The connection lasts, because an earlier reply comes meanwhile. */
+static void a_client_ends_though_the_reply_to_a_release_is_outstanding(void **state)
+{
+    struct faults *t = *state;
+    struct ending ending = {
+        t, faults_connected_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                               .command_timeout_ms = COMMAND_MS,
+                                                               .release_timeout_ms = RELEASE_MS})};
+    struct relock_lock *orders = fixture_lock(t->f, ending.client, "orders");
+    struct relock_lock *parcels = fixture_lock(t->f, ending.client, "parcels");
+    struct relock_events *events = reactor_events(ending.client);
+    struct proxy_rule *first;
+    uint64_t owners[2];
+    pthread_t thread;
+
+    assert_result(reactor_acquire(orders, NULL, events, &owners[0]), RELOCK_OK);
+    assert_result(reactor_acquire(parcels, NULL, events, &owners[1]), RELOCK_OK);
+    first = proxy_next(t->proxy, PROXY_HOLD_REPLY, "unlock 1 orders * 0");
+    (void)proxy_next(t->proxy, PROXY_HOLD_REPLY, "unlock 1 parcels * 0");
+    assert_result(reactor_release(orders, owners[0], events), RELOCK_E_CONN);
+    assert_result(reactor_release(parcels, owners[1], events), RELOCK_E_CONN);
+
+    assert_int_equal(pthread_create(&thread, NULL, free_client, &ending), 0);
+    let_pass(COMMAND_MS / 2);
+    proxy_let_go(first);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_null(relock_events_free(events));
+    proxy_reset(t->proxy);
+}
+
 static void calls_outlive_a_server_that_is_away_for_a_moment(void **state)
 {
     struct faults *t = *state;
@@ -281,6 +328,7 @@ int main(void)
         FAULT_TEST(a_level_that_is_cut_off_counts_once),
         FAULT_TEST(a_release_that_is_cut_off_is_repeated_and_wakes_a_waiter),
         FAULT_TEST(a_release_without_an_answer_goes_on_in_the_background),
+        FAULT_TEST(a_client_ends_though_the_reply_to_a_release_is_outstanding),
         FAULT_TEST(calls_outlive_a_server_that_is_away_for_a_moment),
         FAULT_TEST(calls_for_a_fair_lock_keep_their_order),
         FAULT_TEST(a_storm_of_cancels_cuts_and_frees_leaves_nothing),
