@@ -137,6 +137,7 @@ struct relock_tls {
     bool was_asked;  /* by the server, for a certificate */
     bool has_read;   /* bytes that were encrypted */
     size_t n_sealed; /* bytes of commands, in the record that was not sent completely */
+    size_t n_unsent; /* bytes of that record; behind them may be an answer of OpenSSL */
     struct relock_tls_verified verified;
     char why[RELOCK_WHY_MAX];
 };
@@ -374,6 +375,7 @@ static int seal(struct relock_tls *tls, const char *data, size_t len)
         return RELOCK_E_CONN;
     r = result_of(tls, SSL_write_ex(tls->ssl, data, n, &tls->n_sealed));
     relock_tls_guard_leave();
+    tls->n_unsent = BIO_ctrl_pending(tls->outside);
     /* Until the rest comes, OpenSSL begins no record. A thread that sends does not receive. */
     if (r == RELOCK_AGAIN)
         return fail(tls, explain(tls, RELOCK_E_CONN, "the server has sent part of a TLS message"));
@@ -396,7 +398,8 @@ size_t relock_tls_sent(struct relock_tls *tls, size_t n)
     size_t n_sent = tls->n_sealed;
 
     (void)BIO_nread(tls->outside, &bytes, (int)n);
-    if (BIO_ctrl_pending(tls->outside) > 0)
+    tls->n_unsent -= n < tls->n_unsent ? n : tls->n_unsent;
+    if (tls->n_unsent > 0)
         return 0;
     tls->n_sealed = 0;
     return n_sent;

@@ -17,6 +17,8 @@
 #define LARGE "0123456789abcdef"
 
 static unsigned n_sends, n_recvs; /* calls for the wire */
+static size_t n_offered;          /* bytes, to the last of these sends */
+static size_t room = SIZE_MAX;    /* bytes that each send takes */
 
 ssize_t __real_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
@@ -25,8 +27,11 @@ ssize_t __wrap_recv(int fd, void *data, size_t len, int flags);
 
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
 {
-    n_sends += fd == wire.fd;
-    return __real_send(fd, data, len, flags);
+    if (fd != wire.fd)
+        return __real_send(fd, data, len, flags);
+    n_sends++;
+    n_offered = len;
+    return __real_send(fd, data, len < room ? len : room, flags);
 }
 
 ssize_t __wrap_recv(int fd, void *data, size_t len, int flags)
@@ -118,6 +123,13 @@ static void a_key_update_is_answered_with_the_next_command(void **state)
     }
 }
 
+static void ask_to_begin_anew(void)
+{
+    assert_int_equal(SSL_renegotiate(peer.ssl), 1);
+    (void)SSL_do_handshake(peer.ssl);
+    (void)tls_peer_send(SIZE_MAX);
+}
+
 /* With TLS 1.2 a server may want to begin anew. That is refused, and no call waits for it. */
 static void a_renegotiation_is_refused(void **state)
 {
@@ -127,9 +139,7 @@ static void a_renegotiation_is_refused(void **state)
     tls_peer_say("+reply\r\n");
     assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
     takes("reply");
-    assert_int_equal(SSL_renegotiate(peer.ssl), 1);
-    (void)SSL_do_handshake(peer.ssl);
-    (void)tls_peer_send(SIZE_MAX);
+    ask_to_begin_anew();
     assert_int_equal(relock_wire_fill(&wire), RELOCK_AGAIN);
     takes_nothing();
     relock_command_words(&wire.out, "PING");
@@ -219,6 +229,25 @@ static void bytes_count_as_sent_when_their_record_is(void **state)
         assert_int_equal(heard, wire.sent);
     }
     assert_int_equal(r, RELOCK_OK);
+}
+
+/* Else a command that the server runs would count as unsent, and be repeated. */
+static void bytes_count_as_sent_also_if_an_alert_behind_them_is_not(void **state)
+{
+    (void)state;
+
+    tls_peer_connect(TLS1_2_VERSION);
+    fill_out(FEW);
+    room = FEW / 2;
+    assert_int_equal(relock_wire_flush(&wire), RELOCK_AGAIN);
+    ask_to_begin_anew();
+    assert_int_equal(relock_wire_fill(&wire), RELOCK_AGAIN);
+    room = n_offered - FEW / 2;
+    (void)relock_wire_flush(&wire);
+    assert_true(n_offered > room); /* the alert */
+    assert_int_equal(hear_all(), FEW);
+    assert_int_equal(wire.out.len - wire.sent, 0);
+    room = SIZE_MAX;
 }
 
 /* A slow server must not hold a call beyond its deadline. */
@@ -426,6 +455,7 @@ int main(void)
         TLS_PEER_TEST(messages_of_tls_itself_do_not_end_an_idle_connection),
         TLS_PEER_TEST(commands_that_do_not_fit_are_sent_later),
         TLS_PEER_TEST(bytes_count_as_sent_when_their_record_is),
+        TLS_PEER_TEST(bytes_count_as_sent_also_if_an_alert_behind_them_is_not),
         TLS_PEER_TEST(each_flush_sends_once),
         TLS_PEER_TEST(a_flush_waits_as_long_as_the_socket_does),
         TLS_PEER_TEST(closing_does_not_wait),
