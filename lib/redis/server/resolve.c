@@ -387,35 +387,36 @@ struct relock_resolver *relock_resolver_new(const char *host, uint16_t port)
     return NULL;
 }
 
-/* Returns whether a thread still uses the resolver, and will free it. */
+/* Returns whether a thread still looks up for the resolver of a name: from now on it is that
+ * thread's, which frees it. */
 static bool let_go(struct relock_resolver *resolver)
 {
-    bool is_running;
+    struct workers *workers = resolver->workers;
+    bool is_left;
 
-    relock_mutex_lock(&resolver->workers->mutex);
+    relock_mutex_lock(&workers->mutex);
     if (resolver->guarded.is_queued)
-        dequeue(resolver->workers, resolver);
-    is_running = resolver->guarded.is_running;
-    resolver->guarded.is_abandoned = !resolver->source;
-    relock_mutex_unlock(&resolver->workers->mutex);
-    return is_running && !resolver->source;
+        dequeue(workers, resolver);
+    is_left = resolver->guarded.is_running && !resolver->source;
+    resolver->guarded.is_abandoned = is_left;
+    relock_mutex_unlock(&workers->mutex);
+    return is_left;
 }
 
 void relock_resolver_free(struct relock_resolver *resolver)
 {
     bool has_names;
-    bool is_left;
 
     if (!resolver)
         return;
     has_names = resolver->workers;
     if (resolver->source)
         resolver->source->stop(resolver->arg);
-    is_left = has_names && let_go(resolver);
-    if (resolver->source && has_names) /* unlike the system's resolver, it has been stopped */
-        end_workers(resolver->workers, true);
-    if (!is_left)
+    if (!has_names || !let_go(resolver)) {
+        if (resolver->source && has_names) /* unlike the system's resolver, it has been stopped */
+            end_workers(resolver->workers, true);
         destroy(resolver);
+    }
     if (has_names)
         unref_names();
 }

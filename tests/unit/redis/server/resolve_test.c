@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,7 @@
 static const char *const *many;
 
 static struct relock_gate answers;
+static atomic_bool is_asked; /* for the slow host */
 static struct leaks before;
 static struct relock_resolver *resolver;
 static struct relock_addresses addresses;
@@ -54,6 +56,7 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
         return __real_getaddrinfo(host, port, hints, found);
     if (hints->ai_flags & AI_NUMERICHOST)
         return EAI_NONAME;
+    atomic_store(&is_asked, true);
     (void)relock_gate_wait(&answers, RELOCK_NEVER);
     return __real_getaddrinfo("127.0.0.1", port, hints, found);
 }
@@ -70,9 +73,25 @@ int __wrap_relock_thread_start(pthread_t *thread, const char *name, void *(*run)
     return has_threads ? __real_relock_thread_start(thread, name, run, arg) : RELOCK_E_NOMEM;
 }
 
+static _Thread_local void (*after_unlock)(void); /* runs once */
+
+void __wrap_relock_mutex_unlock(struct relock_mutex *mutex);
+void __real_relock_mutex_unlock(struct relock_mutex *mutex);
+
+RELOCK_UNCHECKED void __wrap_relock_mutex_unlock(struct relock_mutex *mutex)
+{
+    void (*fn)(void) = after_unlock;
+
+    __real_relock_mutex_unlock(mutex);
+    after_unlock = NULL;
+    if (fn)
+        fn();
+}
+
 static int begin(void **state)
 {
     (void)state;
+    atomic_store(&is_asked, false);
     before = leaks_now();
     resolver = NULL;
     addresses.n = 0;
@@ -322,6 +341,40 @@ static void a_resolver_that_hangs_is_freed_at_once(void **state)
     relock_lookup_free(lookup);
 }
 
+static struct relock_lookup *behind; /* the thread begins with it after the one that hangs */
+
+static bool is_slow_asked(void *arg)
+{
+    (void)arg;
+    return atomic_load(&is_asked);
+}
+
+static void end_both(void)
+{
+    relock_gate_open(&answers);
+    assert_true(is_readable(behind, SOON_MS));
+}
+
+/* From then on, the resolver belongs to the thread that looks up. */
+static void a_resolver_may_end_as_soon_as_it_is_left_to_its_thread(void **state)
+{
+    struct relock_resolver *other = relock_resolver_new("localhost", PORT);
+    struct relock_lookup *lookup = look_up(SLOW_HOST);
+
+    (void)state;
+
+    assert_true(wait_until(is_slow_asked, NULL, SOON_MS));
+    has_threads = false;
+    behind = look_up_with(other);
+    relock_lookup_free(lookup);
+    after_unlock = end_both;
+    relock_resolver_free(resolver);
+    resolver = NULL;
+    assert_null(after_unlock);
+    relock_lookup_free(behind);
+    relock_resolver_free(other);
+}
+
 static void keep_line(int level, const char *line, void *arg)
 {
     if (level == RELOCK_LOG_ERROR)
@@ -533,6 +586,7 @@ int main(void)
         RESOLVE_TEST(a_name_does_not_wait_behind_one_that_hangs),
         RESOLVE_TEST(a_name_waits_behind_one_that_hangs_if_there_is_no_further_thread),
         RESOLVE_TEST(a_resolver_that_hangs_is_freed_at_once),
+        RESOLVE_TEST(a_resolver_may_end_as_soon_as_it_is_left_to_its_thread),
         RESOLVE_TEST(without_a_thread_there_is_no_server_of_a_name_and_the_log_says_why),
         RESOLVE_TEST(a_forked_child_looks_up_names_too),
         RESOLVE_TEST(the_families_come_in_turn_beginning_with_the_preferred_one),
