@@ -19,7 +19,7 @@
  *   recorder                   record_send, on_sent                   lib/deadlock/waits.c
  *   execute                    scripts/waits_record.lua
  *   seeker, look()             relock_chain_look                      lib/deadlock/chain.c
- *   the end of look()          proofs_conclude                 lib/deadlock/chain.c
+ *   the end of look()          proofs_conclude                        lib/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/deadlock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.

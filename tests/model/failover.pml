@@ -14,7 +14,7 @@
  *   ACQUIRE      scripts/lock.lua; relock_ask                     lib/lock/call/ask.c
  *   COUNTS       wait_for_replicas                                lib/redis/deployment/run.c
  *                ask                                              lib/lock/call/commands.c
- *   renews       send, on_renewed, on_counted                     lib/lock/hold/confirm.c
+ *   renews       confirm_want, on_confirming, on_counted          lib/lock/hold/watchdog.c
  *   moves        relock_node_io_cut, relock_succession_leave      lib/redis/io/node_io.c lane/succession.c
  *                relock_watchdog_up                               lib/lock/hold/watchdog.c
  *   copy         the replication of Redis

@@ -47,7 +47,8 @@
  *   client          relock_ask, take_granted, take_refused, wait_for_release, take_failure, may_join
  *                                                                      ask.c
  *                   leave_queue                                        take.c
- *                   write_lock, waits_again                            commands.c
+ *                   relock_commands_write_lock, relock_commands_waits_again
+ *                                                                      commands.c
  *                   release_last, reaches_waiters                      release.c
  *                   relock_line_granted, relock_line_released          line.c
  *   leaving, has_left

@@ -20,9 +20,9 @@
  *
  *   run_script()    scripts/lock.lua unlock.lua extend.lua force_unlock.lua
  *   call()          relock_call_run                                    lib/redis/deployment/run.c
- *                   attempt_run, run_script, fail_sent          lib/redis/deployment/run.c
+ *                   attempt_run, run_script, fail_sent                 lib/redis/deployment/run.c
  *                   relock_round_trip_ask                              lib/redis/lane/lane.c
- *   pay()           attempt_kill_fence                          lib/redis/deployment/run.c
+ *   pay()           attempt_kill_fence                                 lib/redis/deployment/run.c
  *                   relock_conn_id_kill                                lib/redis/connect/conn_id.c
  *   acquire         relock_ask, take_granted, release_useless,
  *                   take_refused, take_failure                         lib/lock/call/ask.c

@@ -27,20 +27,23 @@
  *                                                                      resource.c
  *   gate[]          relock_gate_open, relock_gate_wait                 lib/base/gate.c
  *   want, change, sync
- *                   relock_subscription_want, sync_channel, step, end_linger, make_so
+ *                   relock_subscription_want, sync_channel, step, make_so
  *                                                                      subscription.c
  *   io              on_channel                                         subscription.c
- *                   on_up, on_down, on_reply                           lib/redis/io/pubsub.c
+ *                   on_up, on_down                                     lib/redis/io/pubsub.c
+ *                   relock_pubsub_take_reply                           lib/redis/io/channel.c
  *   listen, unlisten
  *                   relock_pubsub_subscribe, relock_pubsub_unsubscribe
  *                                                                      lib/redis/io/pubsub.c
  *   ACKED           is_subscribed of a channel                         lib/redis/io/pubsub.c
- *   thread          take_first_level, leave_queue                      take.c
- *                   wait_turn, relock_wait_end, sleep_in_queue  wait.c
+ *   thread          take_first_level, leave_queue, wait_turn, relock_wait_end, sleep_in_queue
+ *                                                                      take.c
  *                   relock_ask, take_granted, release_useless, take_refused, take_failure
  *                                                                      ask.c
- *                   release, release_last, release_lost, judge_last    release.c
- *                   relock_reuse_hand_off, next_owner, relock_let_go       reuse.c let_go.c
+ *                   release, release_last, relock_release_lost, judge_last
+ *                                                                      release.c
+ *                   relock_reuse_hand_off, next_owner                  cache.c
+ *                   relock_let_go                                      settle.c
  *   fresh, settle   relock_holds_new, relock_holds_settle              holds.c
  *   watchdog        relock_holds_lose, relock_holds_check_time, relock_holds_suspect,
  *                   relock_holds_renew                                 holds.c

@@ -6,6 +6,8 @@ of a folder begins with one line for each of its modules, also where tests share
 
         clock         monotonic time
 
+The head of a model, tests/model/NAME.pml, says which functions of which files it models.
+
     named_code_test.py TOP_OF_THE_REPOSITORY
 """
 import pathlib
@@ -62,6 +64,21 @@ def check_modules(folder, name):
             [f"{name}: there is no module {module}" for module in sorted(listed - modules)])
 
 
+def check_models(top, code):
+    wrong = []
+    files = [f"/{path.relative_to(top)}" for folder in ("lib", "scripts")
+             for path in (top / folder).rglob("*.*")]
+    for path in sorted((top / "tests" / "model").glob("*.pml")):
+        head = path.read_text().partition("*/")[0]
+        wrong += [f"{path.name}: there is no {name}"
+                  for name in sorted(set(re.findall(r"[\w/]+\.(?:c|h|lua)\b", head)))
+                  if not any(path.endswith(f"/{name}") for path in files)]
+        wrong += [f"{path.name}: there is no function {name}"
+                  for name in sorted(set(re.findall(r"\brelock_\w+\b", head)))
+                  if not re.search(rf"\b{name}\(", code)]
+    return wrong
+
+
 def main(top):
     code = "".join(path.read_text() for folder in ("lib", "include")
                    for path in (top / folder).rglob("*.[ch]"))
@@ -71,6 +88,7 @@ def main(top):
         wrong += check_modules(folder, str((folder / README).relative_to(top)))
     for page in PAGES + [str(path.relative_to(top)) for path in (top / "lib").rglob(README)]:
         wrong += check_names(top, page, code)
+    wrong += check_models(top, code)
     print("\n".join(wrong))
     return bool(wrong)
 
