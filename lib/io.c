@@ -41,7 +41,7 @@ static bool needs_messages(const struct relock_client *client) RELOCK_REQUIRES(c
     {
         return true;
     }
-    return client->guarded.n_threadless > 0 || client->guarded.n_armed > 0 ||
+    return client->guarded.n_threadless > 0 || client->guarded.n_tracked > 0 ||
            client->options.keep_ms > 0;
 }
 
@@ -75,8 +75,8 @@ static void on_tracking(void *arg, const struct relock_node *node, bool is_on)
     struct relock_client *client = arg;
 
     relock_mutex_lock(&client->mutex);
-    relock_reports_turn(client, node, is_on);
-    relock_vigil_turn(client, node, is_on);
+    relock_watchdog_tracking(client, node, is_on);
+    relock_vigil_tracking(client, node, is_on);
     relock_mutex_unlock(&client->mutex);
 }
 
@@ -85,7 +85,7 @@ static void on_changed(void *arg, const char *key, size_t len)
     struct relock_client *client = arg;
 
     relock_mutex_lock(&client->mutex);
-    relock_reports_hear(client, key, len);
+    relock_watchdog_hear(client, key, len);
     relock_vigil_hear(client, key, len);
     relock_mutex_unlock(&client->mutex);
 }
@@ -95,7 +95,7 @@ static void on_up(void *arg)
     struct relock_client *client = arg;
 
     relock_mutex_lock(&client->mutex);
-    relock_reports_follow(client);
+    relock_watchdog_follow(client);
     relock_vigil_follow(client);
     relock_watchdog_up(client);
     relock_line_leave_again(client);

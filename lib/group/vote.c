@@ -217,7 +217,7 @@ static void answer(struct relock_client *client, struct relock_outbox_entry *ent
     }
     verdict = judge(client, command, result, reply);
     if (verdict.report.answer == RELOCK_ANSWER_YES)
-        relock_reports_own_change(client, hold->resource);
+        relock_watchdog_own_change(client, hold->resource);
     if (result < 0 && result != RELOCK_E_CONN && error) {
         relock_explain(why, script_of(command), error);
         verdict.report.refusal = result;

@@ -86,7 +86,7 @@ void row_lost(const struct plan *plan, struct report *report)
     for (unsigned round = 0; round < plan->rounds; round++) {
         for (unsigned i = 0; i < n; i++)
             begin(&holds[i], client, i);
-        counts_settle(redis); /* until all are armed, which the library does after 100 ms */
+        counts_settle(redis); /* until all are tracked, which they are after 100 ms */
         samples_clear(&samples);
         for (unsigned i = 0; i < n; i++)
             samples_add(&samples, lose(&holds[i], redis));

@@ -111,7 +111,7 @@ static bool is_lost(void *arg)
     return relock_valid_ms(((struct trial *)arg)->lock) == 0;
 }
 
-/* It is armed when it is 100 ms old. */
+/* It is tracked when it is 100 ms old. */
 static int lose(struct trial *trial)
 {
     let_pass(150);

@@ -120,7 +120,7 @@ static void a_plain_hold_that_becomes_huge_before_its_look_is_lost(void **state)
 }
 
 /* Its field is there, so only the script tells: the keys of its levels are gone. */
-static void a_reader_without_levels_is_lost_before_it_is_armed(void **state)
+static void a_reader_without_levels_is_lost_before_it_is_tracked(void **state)
 {
     struct faults *t = *state;
     struct proxy_rule *tracked = proxy_next(t->proxy, PROXY_HOLD, "CLIENT CACHING");
@@ -354,7 +354,7 @@ int main(void)
         FAULT_TEST(a_hold_that_is_replaced_before_its_look_is_lost),
         FAULT_TEST(a_plain_hold_that_is_replaced_before_its_look_is_lost),
         FAULT_TEST(a_plain_hold_that_becomes_huge_before_its_look_is_lost),
-        FAULT_TEST(a_reader_without_levels_is_lost_before_it_is_armed),
+        FAULT_TEST(a_reader_without_levels_is_lost_before_it_is_tracked),
         FAULT_TEST(a_look_that_is_cut_off_is_followed_by_a_check),
         FAULT_TEST(a_look_that_is_refused_is_followed_by_checks),
         FAULT_TEST(a_report_before_the_reply_to_a_look_counts),

@@ -15,9 +15,9 @@
  *
  *   look, check      check, on_looked, on_checked               lib/lock/hold/watchdog.c
  *   renew            relock_watchdog_renew                      lib/lock/hold/watchdog.c
- *   hear()           relock_reports_hear                        lib/lock/hold/watchdog.c
- *   down, up         relock_reports_turn                        lib/lock/hold/watchdog.c
- *   arm, on_armed    watch                                      lib/lock/wake/vigil.c
+ *   hear()           relock_watchdog_hear                        lib/lock/hold/watchdog.c
+ *   down, up         relock_watchdog_tracking                        lib/lock/hold/watchdog.c
+ *   watch, on_read   watch, on_read                             lib/lock/wake/vigil.c
  *   ask              relock_ask                                 lib/lock/call/ask.c
  *   serve()          a script, or HEXISTS                       scripts/renew.lua plain_inspect.lua
  *
@@ -71,7 +71,7 @@ chan reports[CLIENTS] = [4] of { mtype };
 /* Redis */
 bool held[CLIENTS];    /* the hold of each holder, or for a waiter [1]: of the other program */
 bool tracks[CLIENTS];  /* CLIENT TRACKING is on, and leads to a connection that exists */
-bool armed[CLIENTS];   /* the key is in the table of that connection */
+bool tracked[CLIENTS];   /* the key is in the table of that connection */
 
 byte n_changes, n_levels, n_deletes, n_downs, n_losses, n_turns;
 byte n_commands, n_events;
@@ -87,14 +87,14 @@ inline change(by)
     :: c == CLIENTS -> break
     :: c < CLIENTS ->
         if
-        :: armed[c] && c != by && tracks[c] ->
+        :: tracked[c] && c != by && tracks[c] ->
             if
             :: n_losses < LOSSES -> n_losses++
             :: reports[c]!REPORT
             fi
         :: else
         fi;
-        armed[c] = false; c++
+        tracked[c] = false; c++
     od;
     c = 0
 }
@@ -115,9 +115,9 @@ inline serve(me)
         fi;
         if
 #ifdef BAD_WRITES_LAST
-        :: command == RENEW -> armed[me] = false
+        :: command == RENEW -> tracked[me] = false
 #endif
-        :: else -> armed[me] = tracks[me]
+        :: else -> tracked[me] = tracks[me]
         fi;
         if
         :: HOLDERS > 0 && held[me] -> reply[me]!HELD
@@ -151,7 +151,7 @@ inline send(what)
     knows = up
 }
 
-/* A hint costs a command, if the key is armed as far as is known. */
+/* A hint costs a command, if the key is tracked as far as is known. */
 inline hear()
 {
 #ifdef BAD_DEAF_IN_FLIGHT
@@ -191,7 +191,7 @@ proctype holder(byte me)
             n_levels++; n_events++; change(NOBODY) }
     :: atomic { !lost && up && n_downs < DOWNS ->                              /* down */
             n_downs++; n_events++; up = false; knows = false;
-            tracks[me] = false; armed[me] = false;
+            tracks[me] = false; tracked[me] = false;
             do :: nempty(reports[me]) -> reports[me]?_ :: empty(reports[me]) -> break od }
     :: atomic { !lost && !up -> up = true; tracks[me] = true;                  /* up */
 #ifdef BAD_UP_IS_NO_REASON
@@ -225,9 +225,9 @@ proctype waiter()
             :: !held[1] -> break
             :: held[1] -> wanted = true
             fi }
-    :: atomic { wanted && up && !in_flight ->                                  /* arm */
+    :: atomic { wanted && up && !in_flight ->                                  /* watch */
             request[0]!CHECK; wanted = false; in_flight = true; asleep = true }
-    :: atomic { reply[0]?answer ->                                             /* on_armed */
+    :: atomic { reply[0]?answer ->                                             /* on_read */
             in_flight = false;
             if
             :: answer == GONE && asleep -> asleep = false; signalled = true
@@ -242,7 +242,7 @@ proctype waiter()
 #endif
             }
     :: atomic { up && n_downs < DOWNS ->                                       /* down */
-            n_downs++; up = false; tracks[0] = false; armed[0] = false;
+            n_downs++; up = false; tracks[0] = false; tracked[0] = false;
             do :: nempty(reports[0]) -> reports[0]?_ :: empty(reports[0]) -> break od;
 #ifndef BAD_SLEEPS_ON
             asleep = false; signalled = true

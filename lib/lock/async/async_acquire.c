@@ -151,7 +151,7 @@ STEP void take_answer(struct acquire_call *call)
     int r = relock_ask_end(acquire, call->hold, &call->answer, call->began_ms);
 
     if (call->answer.verdict == RELOCK_VERDICT_DONE)
-        relock_reports_own_change(acquire->client, acquire->resource);
+        relock_watchdog_own_change(acquire->client, acquire->resource);
     r = relock_wait_asked(acquire, r);
     if (r == RELOCK_BUSY && !acquire->waiter.tries)
         go_on_waiting(call);
@@ -278,7 +278,7 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     if (reply)
         relock_commands_read_nest(acquire, reply, &call->answer);
     if (call->answer.verdict == RELOCK_VERDICT_DONE)
-        relock_reports_own_change(acquire->client, acquire->resource);
+        relock_watchdog_own_change(acquire->client, acquire->resource);
     finish(call, relock_levels_add_end(acquire, call->hold, &call->answer));
 }
 

@@ -132,7 +132,7 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     relock_async_fail(base, result, &call->answer);
     relock_commands_read_release(lock->client, call->hold, call->joins, reply, &call->answer);
     if (call->answer.verdict == RELOCK_VERDICT_DONE)
-        relock_reports_own_change(lock->client, lock->resource);
+        relock_watchdog_own_change(lock->client, lock->resource);
     r = call->phase == FREES ? relock_release_end_last(lock, call->hold, &call->view, &call->answer)
                              : relock_levels_remove_end(lock, call->hold, &call->answer);
     finish(call, r);

@@ -33,8 +33,8 @@
 
 #include "base/clock.h"
 #include "base/probe.h"
-#include "lock/hold/arming.h"
 #include "lock/hold/losses.h"
+#include "lock/hold/tracked.h"
 #include "lock/state/events.h"
 #include "lock/state/keys.h"
 #include "lock/state/observer.h"
@@ -76,7 +76,7 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->serial = client->guarded.serial;
     hold->renewal_ms = resource->lease_ms;
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
-    hold->arming.due_ms = RELOCK_NEVER;
+    hold->tracked.due_ms = RELOCK_NEVER;
     relock_timer_init(&hold->timer, client->fire_hold);
     DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
     return hold;
@@ -95,7 +95,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     if (--hold->refs > 0)
         return;
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
-    relock_arming_drop(hold);
+    relock_tracked_drop(hold);
     relock_holds_end_confirming(client, hold);
     relock_resources_unref(client, hold->resource);
     relock_conn_id_unref(hold->fence);
@@ -182,7 +182,7 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
     start_lease(hold, sent_ms, hold->lease_ms);
     if (hold->cache_until_ms > 0)
         hold->cache_until_ms = relock_clock_after(now_ms, client->options.keep_ms);
-    relock_arming_begin(client, hold, now_ms);
+    relock_tracked_begin(client, hold, now_ms);
     client->guarded.stats.acquired++;
     relock_holds_arm(client, hold, now_ms);
 }
@@ -194,7 +194,7 @@ void relock_holds_begin_detached(struct relock_client *client, struct relock_hol
 
     hold->state = RELOCK_HOLD_HELD;
     start_lease(hold, sent_ms, lease_ms);
-    relock_arming_begin(client, hold, now_ms);
+    relock_tracked_begin(client, hold, now_ms);
     relock_holds_arm(client, hold, now_ms);
 }
 

@@ -54,7 +54,7 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
 
     relock_mutex_lock(&client->mutex);
     if (result == RELOCK_OK) {
-        relock_reports_own_change(client, hold->resource);
+        relock_watchdog_own_change(client, hold->resource);
         relock_echo_release(client, hold->resource);
     }
     if (result == RELOCK_OK && hold->cache_until_ms > 0)

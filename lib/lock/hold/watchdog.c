@@ -2,10 +2,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lock/hold/arming.h"
 #include "lock/hold/cache.h"
 #include "lock/hold/holds.h"
 #include "lock/hold/settle.h"
+#include "lock/hold/tracked.h"
 #include "lock/state/observer.h"
 #include "lock/state/resource.h"
 #include "lock/state/verdict.h"
@@ -251,10 +251,10 @@ static void on_counted(void *arg, int result, const struct redisReply *reply)
 static void check_at(struct relock_client *client, struct relock_hold *hold, uint64_t at_ms,
                      uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
-    relock_arming_drop(hold);
+    relock_tracked_drop(hold);
     if (!relock_hold_is_live(hold))
         return;
-    relock_arming_set(hold, at_ms);
+    relock_tracked_set(hold, at_ms);
     relock_holds_arm(client, hold, now_ms);
 }
 
@@ -262,7 +262,7 @@ static void check_at(struct relock_client *client, struct relock_hold *hold, uin
 static void hear(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
-    check_at(client, hold, relock_arming_pace(hold, now_ms), now_ms);
+    check_at(client, hold, relock_tracked_pace(hold, now_ms), now_ms);
 }
 
 static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
@@ -271,7 +271,7 @@ static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUI
 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
-        if (hold->arming.node)
+        if (hold->tracked.node)
             hear(client, hold, now_ms);
     }
 }
@@ -279,17 +279,17 @@ static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUI
 static void hear_of(struct relock_client *client, const struct relock_resource *primary,
                     uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
-    while (primary->armed)
-        hear(client, primary->armed, now_ms);
+    while (primary->tracked)
+        hear(client, primary->tracked, now_ms);
 }
 
-void relock_reports_own_change(struct relock_client *client, struct relock_resource *resource)
+void relock_watchdog_own_change(struct relock_client *client, struct relock_resource *resource)
 {
     hear_of(client, resource->primary, relock_clock_now_ms());
     relock_vigil_spend(client, resource->primary);
 }
 
-void relock_reports_hear(struct relock_client *client, const char *key, size_t len)
+void relock_watchdog_hear(struct relock_client *client, const char *key, size_t len)
 {
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_resource *resource;
@@ -313,36 +313,37 @@ static const struct relock_node *node_of(struct relock_client *client,
 }
 
 /* It has become old enough while no node could report. A younger one is not due yet. */
-static bool is_to_be_armed(struct relock_client *client, const struct relock_hold *hold,
-                           const struct relock_node *node)
+static bool is_to_be_tracked(struct relock_client *client, const struct relock_hold *hold,
+                             const struct relock_node *node)
 {
-    return !hold->arming.node && hold->arming.due_ms == RELOCK_NEVER &&
+    return !hold->tracked.node && hold->tracked.due_ms == RELOCK_NEVER &&
            hold->resource->kind->renew && node_of(client, hold) == node;
 }
 
 /* When a node reports no more, its holds may have another one. */
-void relock_reports_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
+void relock_watchdog_tracking(struct relock_client *client, const struct relock_node *node,
+                              bool is_on)
 {
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
-        bool was_armed = hold->arming.node == node;
+        bool was_tracked = hold->tracked.node == node;
 
-        if (is_on ? is_to_be_armed(client, hold, node) : was_armed)
+        if (is_on ? is_to_be_tracked(client, hold, node) : was_tracked)
             check_at(client, hold, now_ms, now_ms);
     }
 }
 
-void relock_reports_follow(struct relock_client *client)
+void relock_watchdog_follow(struct relock_client *client)
 {
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
-        if (hold->arming.node && node_of(client, hold) != hold->arming.node)
+        if (hold->tracked.node && node_of(client, hold) != hold->tracked.node)
             check_at(client, hold, now_ms, now_ms);
     }
 }
@@ -366,8 +367,8 @@ static struct relock_node *aim(struct relock_client *client, struct relock_hold 
 {
     struct relock_node *node = relock_node_io_open(client->topology, request->call.key);
 
-    if (relock_arming_take(hold, node, now_ms))
-        request->call.tracker = &hold->arming.tracker;
+    if (relock_tracked_take(hold, node, now_ms))
+        request->call.tracker = &hold->tracked.tracker;
     return node;
 }
 
@@ -380,7 +381,7 @@ static int send(struct relock_client *client, struct relock_hold *hold, struct r
                                  relock_holds_ref(hold));
 
     if (r == RELOCK_OK)
-        relock_arming_sent(hold, request->call.tracker ? node : NULL);
+        relock_tracked_sent(hold, request->call.tracker ? node : NULL);
     else
         relock_holds_unref(client, hold);
     return r;
@@ -440,9 +441,9 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     owner = hold->owner;
     if (relock_hold_is_live(hold))
         refused = take_result(client, hold, result, reply);
-    relock_arming_answered(hold, relock_clock_now_ms());
-    if (result == RELOCK_OK && !hold->arming.tracker)
-        relock_reports_own_change(client, hold->resource);
+    relock_tracked_answered(hold, relock_clock_now_ms());
+    if (result == RELOCK_OK && !hold->tracked.tracker)
+        relock_watchdog_own_change(client, hold->resource);
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
         relock_observer_tell_renewed(client, hold);
@@ -485,7 +486,7 @@ static void on_checked(void *arg, int result, const struct redisReply *reply)
     relock_mutex_lock(&client->mutex);
     if (reason)
         relock_reuse_lose(client, hold, reason, now_ms);
-    relock_arming_answered(hold, now_ms);
+    relock_tracked_answered(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
@@ -512,9 +513,9 @@ static void on_looked(void *arg, int result, const struct redisReply *reply)
     uint64_t now_ms = relock_clock_now_ms();
 
     relock_mutex_lock(&client->mutex);
-    relock_arming_answered(hold, now_ms);
+    relock_tracked_answered(hold, now_ms);
     if (result == RELOCK_OK && !is_there(hold, reply))
-        relock_arming_set(hold, now_ms);
+        relock_tracked_set(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
@@ -523,7 +524,7 @@ static void on_looked(void *arg, int result, const struct redisReply *reply)
 static void check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
-    bool looks = hold->arming.is_first && hold->resource->kind->look;
+    bool looks = hold->tracked.is_first && hold->resource->kind->look;
     struct relock_request request;
     struct relock_node *node;
 
@@ -536,7 +537,7 @@ static void check(struct relock_client *client, struct relock_hold *hold, uint64
         send(client, hold, node, &request, looks ? on_looked : on_checked) == RELOCK_OK)
         relock_holds_send_check(hold, now_ms);
     else if (request.call.tracker)
-        relock_arming_retry(hold, now_ms);
+        relock_tracked_retry(hold, now_ms);
     relock_holds_arm(client, hold, now_ms);
 }
 
@@ -563,7 +564,7 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
         hold->resource->kind->operations->renew(client, hold, now_ms); /* may end it */
         return;
     }
-    if (hold->arming.due_ms <= now_ms && hold->command == RELOCK_HOLD_NOTHING_SENT)
+    if (hold->tracked.due_ms <= now_ms && hold->command == RELOCK_HOLD_NOTHING_SENT)
         check(client, hold, now_ms);
     else
         relock_holds_arm(client, hold, now_ms);

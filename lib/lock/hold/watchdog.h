@@ -9,7 +9,7 @@
  * have acknowledged it. watchdog.c has the states of that.
  *
  * A check only asks Redis whether the hold is there, and has it report the next change of the lock
- * (arming.h). It finds a hold that is gone exactly as a renewal does. But it makes no hold certain
+ * (tracked.h). It finds a hold that is gone exactly as a renewal does. But it makes no hold certain
  * for longer, so it can be sent for a fixed lease, too. A failure says nothing about the hold: the
  * next renewal tells.
  *
@@ -43,7 +43,7 @@ void relock_watchdog_up(struct relock_client *client) RELOCK_REQUIRES(client->mu
 uint64_t relock_watchdog_answer_ms(const struct relock_options *options);
 
 /* This key has changed, `len` bytes; NULL: perhaps all have. */
-void relock_reports_hear(struct relock_client *client, const char *key, size_t len)
+void relock_watchdog_hear(struct relock_client *client, const char *key, size_t len)
     RELOCK_REQUIRES(client->mutex);
 
 /*
@@ -51,15 +51,15 @@ void relock_reports_hear(struct relock_client *client, const char *key, size_t l
  * not report that change there (NOLOOP), yet no longer tracks the key. So it counts as a report,
  * also for waiters (vigil.h). The I/O thread.
  */
-void relock_reports_own_change(struct relock_client *client, struct relock_resource *resource)
+void relock_watchdog_own_change(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
 /* The node reports from now on, or no longer does. In both cases it has forgotten all keys that it
  * was to report. The I/O thread. */
-void relock_reports_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
-    RELOCK_REQUIRES(client->mutex);
+void relock_watchdog_tracking(struct relock_client *client, const struct relock_node *node,
+                              bool is_on) RELOCK_REQUIRES(client->mutex);
 
 /* Locks may have other nodes now. The I/O thread. */
-void relock_reports_follow(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+void relock_watchdog_follow(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -181,7 +181,7 @@ struct relock_client {
         struct relock_task *tasks;
         struct relock_timers timers;
         struct relock_waiter *waiting; /* acquires that wait for this server */
-        unsigned n_armed;              /* holds whose changes Redis reports: arming.h */
+        unsigned n_tracked;            /* holds whose changes Redis reports: tracked.h */
         unsigned n_threadless;         /* acquires that wait without a thread */
         struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
         uint64_t n_searches;                               /* for deadlocks */

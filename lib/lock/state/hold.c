@@ -50,7 +50,7 @@ bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms)
  */
 static uint64_t held_due_ms(const struct relock_hold *hold, uint64_t now_ms)
 {
-    uint64_t due_ms = hold->arming.due_ms;
+    uint64_t due_ms = hold->tracked.due_ms;
 
     if (relock_hold_is_renewed(hold, now_ms) && hold->renew_at_ms < due_ms)
         due_ms = hold->renew_at_ms;

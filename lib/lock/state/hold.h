@@ -62,15 +62,15 @@ enum relock_hold_notice {
 /* Why a call failed that waited for another command about its hold. */
 #define RELOCK_WHY_BUSY "another command about this hold got no answer in time"
 
-/* Whether Redis reports the next change of the lock. Changed by arming.c alone. */
-struct relock_arming {
-    const struct relock_node *node; /* that reports it; NULL: none does. Only to be compared */
-    uint64_t due_ms;                /* when it is to be armed by a check; RELOCK_NEVER: not */
-    uint64_t pause_ms;              /* since the last command, before the next check */
-    uint64_t retry_ms;              /* the pause after the last command that did not arm it; or 0 */
-    bool is_first;                  /* no command of it was tracked yet: see kind->look */
+/* Whether Redis reports the next change of the lock. Changed by tracked.c alone. */
+struct relock_tracked {
+    const struct relock_node *node;    /* that reports it; NULL: none does. Only to be compared */
+    uint64_t due_ms;                   /* when a check is to have it tracked; RELOCK_NEVER: not */
+    uint64_t pause_ms;                 /* since the last command, before the next check */
+    uint64_t retry_ms;                 /* after the last command that was not tracked; or 0 */
+    bool is_first;                     /* no command of it was tracked yet: see kind->look */
     const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
-    struct relock_hold *next, *prev;   /* of the primary resource: those that are armed */
+    struct relock_hold *next, *prev;   /* of the primary resource: those that are tracked */
 };
 
 /* watchdog.c has the transitions. */
@@ -129,7 +129,7 @@ struct relock_hold {
     struct relock_timer timer;
     uint64_t renew_at_ms; /* when the I/O thread sends its next command */
     uint64_t sent_ms;     /* when it sent the last one */
-    struct relock_arming arming;
+    struct relock_tracked tracked;
     struct relock_confirm confirm;
 
     relock_lost_fn *on_lost;

@@ -200,11 +200,11 @@ struct relock_resource {
     unsigned refs;
     unsigned n_handles;
 
-    struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
-    struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
-    struct relock_hold *cached; /* stays for the next local owner, while no call waits; or NULL */
-    struct relock_hold *armed;  /* of a primary: its armed holds, and those of secondaries */
-    uint64_t taken_ms;          /* when this process acquired the lock from Redis */
+    struct relock_hold *holder;  /* of the local owner, which holds the lock or is releasing it */
+    struct relock_hold *holds;   /* all with levels: the holder's and lost ones */
+    struct relock_hold *cached;  /* stays for the next local owner, while no call waits; or NULL */
+    struct relock_hold *tracked; /* of a primary: its tracked holds, and those of secondaries */
+    uint64_t taken_ms;           /* when this process acquired the lock from Redis */
 
     struct relock_waiter *queue;
     unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */

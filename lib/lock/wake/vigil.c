@@ -67,7 +67,7 @@ void relock_vigil_spend(struct relock_client *client, struct relock_resource *re
         hear(resource, false);
 }
 
-void relock_vigil_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
+void relock_vigil_tracking(struct relock_client *client, const struct relock_node *node, bool is_on)
 {
     struct relock_resource *at;
 

@@ -34,7 +34,7 @@ void relock_vigil_spend(struct relock_client *client, struct relock_resource *re
 
 /* The node tracks from now on, or no longer does. In both cases it has forgotten all keys that it
  * was to report. */
-void relock_vigil_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
+void relock_vigil_tracking(struct relock_client *client, const struct relock_node *node, bool is_on)
     RELOCK_REQUIRES(client->mutex);
 
 /* Locks may have other nodes now. The I/O thread. */

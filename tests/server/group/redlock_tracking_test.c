@@ -2,8 +2,8 @@
  * Client tracking of red locks: a vote that is gone from its server counts no more at once, and the
  * lock is lost when the quorum is. The next renewal comes minutes later.
  */
-#include "support/armed.h"
 #include "support/red.h"
+#include "support/tracked.h"
 
 #define AT_ONCE_MS 3000 /* a machine that stands still */
 
@@ -22,19 +22,19 @@ static void hold(struct servers *s, const struct red *red)
     long long before[SERVERS_MAX];
 
     for (size_t i = 0; i < s->n; i++)
-        before[i] = armed_count(s->probe[i]);
+        before[i] = tracked_count(s->probe[i]);
     red_lock_on_all(s, red);
     for (size_t i = 0; i < s->n; i++)
-        assert_true(armed_wait(s->probe[i], before[i] + 1));
+        assert_true(tracked_wait(s->probe[i], before[i] + 1));
 }
 
 /* The client asks that server at once. */
 static void delete_vote(struct servers *s, size_t i)
 {
-    long long before = armed_count(s->probe[i]);
+    long long before = tracked_count(s->probe[i]);
 
     red_delete_keys(s, i, i + 1);
-    assert_true(armed_wait(s->probe[i], before + 1));
+    assert_true(tracked_wait(s->probe[i], before + 1));
 }
 
 static void is_held(struct servers *s, const struct red *red)
@@ -140,9 +140,9 @@ static void a_plain_waiter_is_woken_when_a_red_lock_of_its_client_is_released(vo
 
     red_settle(s, &red, s->n);
     red_lock_on_all(s, &red);
-    before = armed_count(s->probe[1]);
+    before = tracked_count(s->probe[1]);
     actor_begin_lock(waiting, red.members[1]);
-    assert_true(armed_wait(s->probe[1], before + 2)); /* of the vote, and of the waiter */
+    assert_true(tracked_wait(s->probe[1], before + 2)); /* of the vote, and of the waiter */
     let_pass(300);
     assert_true(actor_is_busy(waiting));
     red_unlock(&red);

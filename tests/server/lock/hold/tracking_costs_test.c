@@ -1,6 +1,6 @@
 /* Client tracking: what it costs, and a program without it. */
-#include "support/armed.h"
 #include "support/kinds.h"
+#include "support/tracked.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -29,14 +29,14 @@ static uint64_t hold_often(struct relock_lock *lock)
 }
 
 struct costs {
-    long long scripts, armed, turned_on, subscribers;
+    long long scripts, tracked, turned_on, subscribers;
 };
 
 static struct costs costs_so_far(struct probe *probe)
 {
     return (struct costs){
         .scripts = probe_script_calls(probe),
-        .armed = armed_count(probe),
+        .tracked = tracked_count(probe),
         .turned_on = probe_calls(probe, "client|tracking"),
         .subscribers = probe_subscribers(probe, CHANNEL),
     };
@@ -47,7 +47,7 @@ static struct costs costs_so_far(struct probe *probe)
 static void a_short_hold_costs_no_command(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, tracked_client(f, 0), "orders");
     struct costs expected, costs;
     uint64_t longest_ms, until_ms = deadline_in(3 * SOON_MS);
 
@@ -62,7 +62,7 @@ static void a_short_hold_costs_no_command(void **state)
     } while ((longest_ms >= 90 || memcmp(&costs, &expected, sizeof(costs)) != 0) &&
              now_ms() < until_ms);
     assert_int_equal(costs.scripts, expected.scripts);
-    assert_int_equal(costs.armed, expected.armed);
+    assert_int_equal(costs.tracked, expected.tracked);
     assert_int_equal(costs.turned_on, expected.turned_on);
     assert_int_equal(costs.subscribers, expected.subscribers);
 }
@@ -76,60 +76,60 @@ static long long reads_of_holds(struct fixture *f)
 static void a_long_hold_costs_one_read_and_no_script(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
-    long long armed = armed_count(f->probe), scripts, reads;
+    struct relock_lock *lock = kind_lock(f, tracked_client(f, 0), "orders");
+    long long tracked = tracked_count(f->probe), scripts, reads;
 
     for (;;) {
         assert_result(relock_lock(lock), RELOCK_OK);
         scripts = probe_script_calls(f->probe);
         reads = reads_of_holds(f);
-        if (armed_count(f->probe) == armed)
+        if (tracked_count(f->probe) == tracked)
             break;
         assert_result(relock_unlock(lock), RELOCK_OK); /* it was checked already: once more */
         let_pass(300);
-        armed = armed_count(f->probe);
+        tracked = tracked_count(f->probe);
     }
-    assert_true(armed_wait(f->probe, armed + 1));
+    assert_true(tracked_wait(f->probe, tracked + 1));
     let_pass(300);
     assert_int_equal(reads_of_holds(f), reads + 1);
     assert_int_equal(probe_script_calls(f->probe), scripts);
     assert_result(relock_unlock(lock), RELOCK_OK);
     let_pass(300);
     assert_int_equal(probe_script_calls(f->probe), scripts + 1);
-    assert_int_equal(armed_count(f->probe), armed + 1);
+    assert_int_equal(tracked_count(f->probe), tracked + 1);
 }
 
 /* The keys of its levels count, too, so no single command tells whether it is there. */
 static void a_long_read_hold_costs_one_script_and_its_release_none(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
-    long long scripts = probe_script_calls(f->probe), armed = armed_count(f->probe);
+    struct relock_lock *lock = kind_lock(f, tracked_client(f, 0), "orders");
+    long long scripts = probe_script_calls(f->probe), tracked = tracked_count(f->probe);
 
-    armed_hold(f, lock, NULL);
+    tracked_hold(f, lock, NULL);
     let_pass(300);
     assert_int_equal(probe_script_calls(f->probe), scripts + 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
     let_pass(300);
     assert_int_equal(probe_script_calls(f->probe), scripts + 3);
-    assert_int_equal(armed_count(f->probe), armed + 1);
+    assert_int_equal(tracked_count(f->probe), tracked + 1);
 }
 
 /* Each of the two writes is reported, and costs one check at most. */
 static void a_level_costs_one_check_at_most(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, tracked_client(f, 0), "orders");
     long long before;
 
-    armed_hold(f, lock, NULL);
-    before = armed_count(f->probe);
+    tracked_hold(f, lock, NULL);
+    before = tracked_count(f->probe);
     assert_result(relock_lock(lock), RELOCK_OK);
     let_pass(200);
-    assert_in_range(armed_count(f->probe) - before, 0, 1);
+    assert_in_range(tracked_count(f->probe) - before, 0, 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
     let_pass(200);
-    assert_in_range(armed_count(f->probe) - before, 0, 2);
+    assert_in_range(tracked_count(f->probe) - before, 0, 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
@@ -138,17 +138,17 @@ static void a_lock_that_changes_all_the_time_is_checked_seldom(void **state)
 {
     enum { N = 200 };
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, tracked_client(f, 0), "orders");
     long long before;
 
-    armed_hold(f, lock, NULL);
-    before = armed_count(f->probe);
+    tracked_hold(f, lock, NULL);
+    before = tracked_count(f->probe);
     for (int i = 0; i < N; i++) {
         probe_int(f->probe, "PEXPIRE orders %d", (int)NEVER_MS - i);
         let_pass(2);
     }
-    print_message("%d changes: %d checks\n", N, (int)(armed_count(f->probe) - before));
-    assert_in_range(armed_count(f->probe) - before, 1, N / 5);
+    print_message("%d changes: %d checks\n", N, (int)(tracked_count(f->probe) - before));
+    assert_in_range(tracked_count(f->probe) - before, 1, N / 5);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
@@ -185,7 +185,7 @@ static void a_free_lock_seldom_wakes_the_io_thread(void **state)
 {
     enum { N_PAIRS = 200, PAUSE_MS = 5 };
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, tracked_client(f, 0), "orders");
     uint64_t began_ms, took_ms;
     long n;
 
@@ -207,7 +207,7 @@ static void a_free_lock_seldom_wakes_the_io_thread(void **state)
 static void a_program_can_do_without(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, armed_client(f, RELOCK_NO_TRACKING), "orders");
+    struct relock_lock *lock = kind_lock(f, tracked_client(f, RELOCK_NO_TRACKING), "orders");
     long long turned_on = probe_calls(f->probe, "client|tracking");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -230,5 +230,5 @@ int main(void)
         KINDS_TEST(a_program_can_do_without),
     };
 
-    return cmocka_run_group_tests(tests, armed_start, fixture_stop);
+    return cmocka_run_group_tests(tests, tracked_start, fixture_stop);
 }

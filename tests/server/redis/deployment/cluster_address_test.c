@@ -4,9 +4,9 @@
  * old one, which answers MOVED with the address that was just asked.
  */
 #include "support/actor.h"
-#include "support/armed.h"
 #include "support/cluster_fixture.h"
 #include "support/reactor.h"
+#include "support/tracked.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -171,12 +171,12 @@ static void a_deleted_lock_is_reported_by_the_new_master(void **state)
     size_t master = master_of(c);
     struct probe *old = c->cluster->node[master].probe;
     struct probe *new = c->cluster->node[cluster_replica(c->cluster, master)].probe;
-    long long n_old = armed_count(old), n_new = armed_count(new);
+    long long n_old = tracked_count(old), n_new = tracked_count(new);
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(armed_wait(old, n_old + 1));
+    assert_true(tracked_wait(old, n_old + 1));
     fail_over(c);
-    assert_true(armed_wait(new, n_new + 1));
+    assert_true(tracked_wait(new, n_new + 1));
     assert_true(wait_for_renewals(client, stats_of(client).renewed, 1));
     assert_int_equal(probe_int(cluster_probe(c->cluster, NAME), "DEL " NAME), 1);
     assert_true(losses_wait(c->f->losses, 1, slow_ms(LEASE_MS) / 5));

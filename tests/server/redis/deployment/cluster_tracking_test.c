@@ -4,63 +4,63 @@
  * command tells the client of the move.
  */
 #include "support/actor.h"
-#include "support/armed.h"
 #include "support/cluster_fixture.h"
+#include "support/tracked.h"
 
 #define NAME "orders"
 #define LEASE_MS 30000  /* a renewal each 10 s */
-#define AT_ONCE_MS 5000 /* much sooner than the renewal after the one that armed the lock */
+#define AT_ONCE_MS 5000 /* much sooner than the next renewal of a lock that is tracked */
 
-struct armings {
+struct tracked {
     struct probe *probe;
     long long before;
 };
 
 /* How many checks the node has tracked. */
-static struct armings armings_of(struct clustered *c, size_t node)
+static struct tracked tracked_of(struct clustered *c, size_t node)
 {
     struct probe *probe = c->cluster->node[node].probe;
 
-    return (struct armings){probe, armed_count(probe)};
+    return (struct tracked){probe, tracked_count(probe)};
 }
 
-static bool has_armed(void *arg)
+static bool has_tracked(void *arg)
 {
-    const struct armings *armings = arg;
+    const struct tracked *tracked = arg;
 
-    return armed_count(armings->probe) > armings->before;
+    return tracked_count(tracked->probe) > tracked->before;
 }
 
-static void await_armed(struct armings *armings)
+static void await_tracked(struct tracked *tracked)
 {
-    assert_true(wait_until(has_armed, armings, slow_ms(LEASE_MS)));
+    assert_true(wait_until(has_tracked, tracked, slow_ms(LEASE_MS)));
 }
 
 /* One renewal is enough: it tells the client of the move. */
-static void await_armed_anew(struct relock_client *client, struct armings *armings)
+static void await_tracked_anew(struct relock_client *client, struct tracked *tracked)
 {
     uint64_t renewed = stats_of(client).renewed;
 
-    await_armed(armings);
+    await_tracked(tracked);
     assert_true(stats_of(client).renewed <= renewed + 1);
 }
 
 /* Acquires the lock, for `lease_ms` if that is not 0, and waits until the owner of its slot guards
  * it. */
-static struct clustered_lock hold_armed_for(struct clustered *c, uint64_t lease_ms)
+static struct clustered_lock hold_tracked_for(struct clustered *c, uint64_t lease_ms)
 {
     const struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = lease_ms};
     struct clustered_lock hold = clustered_lock(c, LEASE_MS);
-    struct armings armings = armings_of(c, hold.owner);
+    struct tracked tracked = tracked_of(c, hold.owner);
 
     assert_result(relock_acquire(hold.lock, &how, NULL), RELOCK_OK);
-    await_armed(&armings);
+    await_tracked(&tracked);
     return hold;
 }
 
-static struct clustered_lock hold_armed(struct clustered *c)
+static struct clustered_lock hold_tracked(struct clustered *c)
 {
-    return hold_armed_for(c, 0);
+    return hold_tracked_for(c, 0);
 }
 
 static void assert_lost_when_deleted(struct clustered *c, struct relock_lock *lock)
@@ -76,7 +76,7 @@ static void assert_lost_when_deleted(struct clustered *c, struct relock_lock *lo
 static void a_deleted_lock_is_lost_at_once(void **state)
 {
     struct clustered *c = *state;
-    struct clustered_lock hold = hold_armed(c);
+    struct clustered_lock hold = hold_tracked(c);
 
     assert_lost_when_deleted(c, hold.lock);
 }
@@ -84,23 +84,23 @@ static void a_deleted_lock_is_lost_at_once(void **state)
 static void a_lock_whose_slot_moved_is_lost_at_once(void **state)
 {
     struct clustered *c = *state;
-    struct clustered_lock hold = hold_armed(c);
+    struct clustered_lock hold = hold_tracked(c);
     size_t to = clustered_other(c, hold.slot);
-    struct armings armings = armings_of(c, to);
+    struct tracked tracked = tracked_of(c, to);
 
     cluster_move(c->cluster, hold.slot, to);
-    await_armed_anew(hold.client, &armings);
+    await_tracked_anew(hold.client, &tracked);
     assert_lost_when_deleted(c, hold.lock);
 }
 
 static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
 {
     struct clustered *c = *state;
-    struct clustered_lock hold = hold_armed(c);
-    struct armings armings = armings_of(c, cluster_replica(c->cluster, hold.owner));
+    struct clustered_lock hold = hold_tracked(c);
+    struct tracked tracked = tracked_of(c, cluster_replica(c->cluster, hold.owner));
 
     (void)cluster_fail_over(c->cluster, hold.owner);
-    await_armed_anew(hold.client, &armings);
+    await_tracked_anew(hold.client, &tracked);
     assert_lost_when_deleted(c, hold.lock);
 }
 
@@ -109,20 +109,20 @@ static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
 static void a_fixed_lease_is_lost_at_once_after_a_planned_failover(void **state)
 {
     struct clustered *c = *state;
-    struct clustered_lock hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    struct clustered_lock hold = hold_tracked_for(c, slow_ms(10 * LEASE_MS));
     struct relock_lock *other = fixture_lock(c->f, hold.client, "{" NAME "}:other");
-    struct armings armings = armings_of(c, cluster_replica(c->cluster, hold.owner));
+    struct tracked tracked = tracked_of(c, cluster_replica(c->cluster, hold.owner));
 
     (void)cluster_fail_over(c->cluster, hold.owner);
     assert_result(relock_lock(other), RELOCK_OK);
     assert_result(relock_unlock(other), RELOCK_OK);
-    await_armed(&armings);
+    await_tracked(&tracked);
     assert_lost_when_deleted(c, hold.lock);
 }
 
 static bool was_asked(void *arg)
 {
-    const struct armings *askings = arg;
+    const struct tracked *askings = arg;
 
     return probe_calls(askings->probe, "asking") > askings->before;
 }
@@ -131,7 +131,7 @@ static bool was_asked(void *arg)
 static void await_asked(struct clustered *c, size_t node)
 {
     struct probe *probe = c->cluster->node[node].probe;
-    struct armings askings = {probe, probe_calls(probe, "asking")};
+    struct tracked askings = {probe, probe_calls(probe, "asking")};
 
     assert_true(wait_until(was_asked, &askings, SOON_MS));
 }
@@ -141,16 +141,16 @@ static void await_asked(struct clustered *c, size_t node)
 static void a_fixed_lease_whose_slot_moved_is_lost_at_once(void **state)
 {
     struct clustered *c = *state;
-    struct clustered_lock hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    struct clustered_lock hold = hold_tracked_for(c, slow_ms(10 * LEASE_MS));
     size_t to = clustered_other(c, hold.slot);
-    struct armings armings;
+    struct tracked tracked;
 
     cluster_move_open(c->cluster, hold.slot, to);
     cluster_move_keys(c->cluster, hold.slot, to);
     await_asked(c, to);
-    armings = armings_of(c, to);
+    tracked = tracked_of(c, to);
     cluster_move_close(c->cluster, hold.slot, to);
-    await_armed(&armings);
+    await_tracked(&tracked);
     assert_lost_when_deleted(c, hold.lock);
     cluster_await(c->cluster);
 }
@@ -159,7 +159,7 @@ static void a_fixed_lease_whose_slot_moved_is_lost_at_once(void **state)
 static void a_fixed_lease_that_is_deleted_at_the_new_node_is_lost(void **state)
 {
     struct clustered *c = *state;
-    struct clustered_lock hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    struct clustered_lock hold = hold_tracked_for(c, slow_ms(10 * LEASE_MS));
     size_t to = clustered_other(c, hold.slot);
     struct probe *probe = c->cluster->node[to].probe;
 
@@ -185,13 +185,13 @@ static void a_waiter_for_a_plain_lock_polls_while_its_slot_moves(void **state)
     int slot = cluster_slot(c->cluster, NAME);
     size_t from = cluster_owner(c->cluster, slot);
     size_t to = clustered_other(c, slot);
-    struct armings armings = armings_of(c, from);
+    struct tracked tracked = tracked_of(c, from);
 
-    assert_int_equal(probe_int(armings.probe, "SET " NAME " token PX %d", (int)NEVER_MS), 0);
+    assert_int_equal(probe_int(tracked.probe, "SET " NAME " token PX %d", (int)NEVER_MS), 0);
     cluster_move_open(c->cluster, slot, to);
     cluster_move_keys(c->cluster, slot, to);
     actor_begin_lock(waiter, lock);
-    await_armed(&armings); /* as the client thinks */
+    await_tracked(&tracked); /* as the client thinks */
     for (int i = 0; i < 3; i++)
         await_asked(c, to);
     cluster_move_close(c->cluster, slot, to);

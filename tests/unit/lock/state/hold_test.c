@@ -157,7 +157,7 @@ static struct relock_hold renewed_hold(void)
         .renew_at_ms = 100,
         .valid_until_ms = 300,
         .cap_ms = RELOCK_NEVER,
-        .arming = {.due_ms = RELOCK_NEVER},
+        .tracked = {.due_ms = RELOCK_NEVER},
     };
 }
 

@@ -1,6 +1,6 @@
-#include "support/armed.h"
+#include "support/tracked.h"
 
-struct relock_client *armed_client(struct fixture *f, unsigned flags)
+struct relock_client *tracked_client(struct fixture *f, unsigned flags)
 {
     return fixture_client(f, &(struct relock_options){
                                  .watchdog_timeout_ms = NEVER_MS,
@@ -9,39 +9,39 @@ struct relock_client *armed_client(struct fixture *f, unsigned flags)
                              });
 }
 
-long long armed_count(struct probe *probe)
+long long tracked_count(struct probe *probe)
 {
     return probe_calls(probe, "client|caching");
 }
 
-struct armings {
+struct tracked {
     struct probe *probe;
     long long n;
 };
 
-static bool has_armed(void *arg)
+static bool has_tracked(void *arg)
 {
-    const struct armings *armings = arg;
+    const struct tracked *tracked = arg;
 
-    return armed_count(armings->probe) >= armings->n;
+    return tracked_count(tracked->probe) >= tracked->n;
 }
 
-bool armed_wait(struct probe *probe, long long n)
+bool tracked_wait(struct probe *probe, long long n)
 {
-    struct armings armings = {probe, n};
+    struct tracked tracked = {probe, n};
 
-    return wait_until(has_armed, &armings, SOON_MS);
+    return wait_until(has_tracked, &tracked, SOON_MS);
 }
 
-void armed_hold(struct fixture *f, struct relock_lock *lock, const struct relock_how *how)
+void tracked_hold(struct fixture *f, struct relock_lock *lock, const struct relock_how *how)
 {
-    long long before = armed_count(f->probe);
+    long long before = tracked_count(f->probe);
 
     assert_result(relock_acquire(lock, how, NULL), RELOCK_OK);
-    assert_true(armed_wait(f->probe, before + 1));
+    assert_true(tracked_wait(f->probe, before + 1));
 }
 
-int armed_start(void **state)
+int tracked_start(void **state)
 {
     int r = fixture_start(state);
     struct fixture *f = *state;

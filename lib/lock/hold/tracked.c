@@ -1,0 +1,104 @@
+#include "lock/hold/tracked.h"
+
+#include "base/backoff.h"
+#include "base/hash.h"
+#include "lock/state/resource.h"
+#include "lock/wake/pace.h"
+#include "redis/io/tracking.h"
+
+#define MIN_AGE_MS 100
+
+/* Between two checks after which no node tracks the hold. */
+#define MIN_RETRY_MS 100
+#define MAX_RETRY_MS 1000
+
+void relock_tracked_begin(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    bool is_one_key = hold->resource->kind->renew != NULL;
+
+    hold->tracked.is_first = true;
+    if (is_one_key && !(client->options.flags & RELOCK_NO_TRACKING))
+        hold->tracked.due_ms = now_ms + MIN_AGE_MS;
+}
+
+void relock_tracked_drop(struct relock_hold *hold)
+{
+    struct relock_resource *primary = hold->resource->primary;
+
+    if (!hold->tracked.node)
+        return;
+    hold->tracked.node = NULL;
+    hold->resource->client->guarded.n_tracked--;
+    DL_DELETE2(primary->tracked, hold, tracked.prev, tracked.next);
+}
+
+bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms)
+{
+    bool is_due = hold->tracked.due_ms <= now_ms;
+
+    hold->tracked.tracker = NULL;
+    if (!is_due && !hold->tracked.node)
+        return false;
+    if (is_due)
+        hold->tracked.due_ms = RELOCK_NEVER;
+    if (node && relock_tracking_is_on(node))
+        return true;
+    if (node)
+        relock_tracking_want(node);
+    return false;
+}
+
+void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node)
+{
+    struct relock_resource *primary = hold->resource->primary;
+
+    relock_tracked_drop(hold);
+    if (!node)
+        return;
+    hold->tracked.is_first = false;
+    hold->tracked.node = node;
+    hold->resource->client->guarded.n_tracked++;
+    DL_APPEND2(primary->tracked, hold, tracked.prev, tracked.next);
+}
+
+static void retry_later(struct relock_tracked *tracked, uint64_t now_ms)
+{
+    tracked->retry_ms = relock_backoff_ms(tracked->retry_ms, MIN_RETRY_MS, MAX_RETRY_MS);
+    tracked->due_ms = now_ms + tracked->retry_ms;
+}
+
+void relock_tracked_answered(struct relock_hold *hold, uint64_t now_ms)
+{
+    struct relock_tracked *tracked = &hold->tracked;
+
+    if (!tracked->node)
+        return; /* it was not tracked, or a report has come meanwhile */
+    if (tracked->tracker) {
+        tracked->node = tracked->tracker;
+        tracked->retry_ms = 0;
+        return;
+    }
+    relock_tracked_drop(hold);
+    if (relock_hold_is_live(hold))
+        retry_later(tracked, now_ms);
+}
+
+void relock_tracked_set(struct relock_hold *hold, uint64_t at_ms)
+{
+    hold->tracked.due_ms = at_ms;
+}
+
+uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms)
+{
+    /* The watchdog's command came before the renewal over the confirmer, which Redis now reports.
+     * There is one such report for each renewal, so they are not many. */
+    if (hold->confirm.sent_ms >= hold->sent_ms)
+        return now_ms;
+    return relock_pace_next(&hold->tracked.pause_ms, hold->sent_ms, now_ms,
+                            relock_hold_renewal_ms(hold->renewal_ms));
+}
+
+void relock_tracked_retry(struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->tracked.due_ms = now_ms + MIN_AGE_MS;
+}

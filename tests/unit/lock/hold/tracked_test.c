@@ -1,0 +1,149 @@
+/* Which node reports the next change of a held lock, and when a check is due. */
+#include "one_hold.h"
+
+#include "lock/hold/tracked.h"
+#include "lock/hold/watchdog.h"
+#include "redis/deployment/topology.h"
+
+#define MOST_MS 1000 /* between two checks that are not tracked */
+
+static struct relock_node nodes[2];
+static struct relock_node *owner; /* of all keys */
+
+static struct relock_node *find(struct relock_topology *topology, struct relock_text key)
+{
+    (void)topology;
+    (void)key;
+    return owner;
+}
+
+static const struct relock_topology_ops ops = {.find = find};
+static struct relock_topology topology = {.ops = &ops};
+
+/* The hold is tracked at the first node. */
+static int begin(void **state)
+{
+    int r = one_hold_begin(state);
+
+    client.topology = &topology;
+    owner = &nodes[0];
+    relock_tracked_set(hold, RELOCK_NEVER);
+    relock_tracked_sent(hold, &nodes[0]);
+    return r;
+}
+
+static int end(void **state)
+{
+    finish();
+    client.topology = NULL;
+    return one_hold_end(state);
+}
+
+static void answers(const struct relock_node *tracker, uint64_t now_ms)
+{
+    relock_tracked_sent(hold, &nodes[0]);
+    hold->tracked.tracker = tracker;
+    relock_tracked_answered(hold, now_ms);
+}
+
+static void is_tracked_by(const struct relock_node *node)
+{
+    assert_ptr_equal(hold->tracked.node, node);
+    assert_ptr_equal(resource->tracked, node ? hold : NULL);
+    assert_int_equal(client.guarded.n_tracked, node ? 1 : 0);
+}
+
+static void the_node_that_tracks_a_check_reports(void **state)
+{
+    (void)state;
+
+    answers(&nodes[0], sent_ms);
+    is_tracked_by(&nodes[0]);
+    answers(&nodes[1], sent_ms);
+    is_tracked_by(&nodes[1]);
+    assert_int_equal(hold->tracked.due_ms, RELOCK_NEVER);
+}
+
+/* It was sent behind ASKING, say. The pauses grow, and begin anew. */
+static void a_check_that_tracks_nothing_is_repeated(void **state)
+{
+    uint64_t longest_ms = 0;
+
+    (void)state;
+
+    for (int i = 0; i < 100; i++) {
+        answers(NULL, sent_ms);
+        is_tracked_by(NULL);
+        assert_in_range(hold->tracked.due_ms, sent_ms + 100, sent_ms + (i > 0 ? MOST_MS : 300));
+        if (hold->tracked.due_ms - sent_ms > longest_ms)
+            longest_ms = hold->tracked.due_ms - sent_ms;
+    }
+    assert_in_range(longest_ms, 301, MOST_MS);
+    answers(&nodes[0], sent_ms);
+    answers(NULL, sent_ms);
+    assert_in_range(hold->tracked.due_ms, sent_ms + 100, sent_ms + 300);
+}
+
+static void a_report_before_the_answer_makes_the_check_due_now(void **state)
+{
+    (void)state;
+
+    hold->tracked.tracker = &nodes[0];
+    relock_watchdog_hear(&client, NULL, 0);
+    is_tracked_by(NULL);
+    relock_tracked_answered(hold, sent_ms);
+    is_tracked_by(NULL);
+    assert_int_not_equal(hold->tracked.due_ms, RELOCK_NEVER);
+}
+
+static void a_hold_whose_slot_has_another_node_is_checked(void **state)
+{
+    (void)state;
+
+    relock_watchdog_follow(&client);
+    is_tracked_by(&nodes[0]);
+    owner = &nodes[1];
+    relock_watchdog_follow(&client);
+    is_tracked_by(NULL);
+    assert_int_not_equal(hold->tracked.due_ms, RELOCK_NEVER);
+}
+
+static void a_hold_whose_node_reports_no_more_is_checked(void **state)
+{
+    (void)state;
+
+    relock_watchdog_tracking(&client, &nodes[1], false);
+    is_tracked_by(&nodes[0]);
+    relock_watchdog_tracking(&client, &nodes[0], false);
+    is_tracked_by(NULL);
+    assert_int_not_equal(hold->tracked.due_ms, RELOCK_NEVER);
+}
+
+/* A client with min_replicas renews each time over another connection, too. A pause would leave the
+ * hold without reports. */
+static void a_renewal_for_replicas_is_checked_at_once_each_time(void **state)
+{
+    (void)state;
+
+    for (uint64_t at_ms = sent_ms; at_ms < sent_ms + 20000; at_ms += 1000) {
+        hold->sent_ms = at_ms;
+        hold->confirm.sent_ms = at_ms + 1;
+        assert_int_equal(relock_tracked_pace(hold, at_ms + 2), at_ms + 2);
+    }
+}
+
+#define TRACKED_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACKED_TEST(the_node_that_tracks_a_check_reports),
+        TRACKED_TEST(a_check_that_tracks_nothing_is_repeated),
+        TRACKED_TEST(a_report_before_the_answer_makes_the_check_due_now),
+        TRACKED_TEST(a_hold_whose_slot_has_another_node_is_checked),
+        TRACKED_TEST(a_hold_whose_node_reports_no_more_is_checked),
+        TRACKED_TEST(a_renewal_for_replicas_is_checked_at_once_each_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
