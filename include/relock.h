@@ -1119,7 +1119,7 @@ struct relock_nested_wait {
     const char *id;          /* of the owner's client */
     const char *client_name; /* as in struct relock_lock_info */
     const char *hold;        /* the other hold's number in Redis; of a plain lock, its token */
-    uint64_t waited_ms;      /* how long it had waited when its client last recorded it */
+    uint64_t waited_ms;      /* how long it had waited when its client last published it */
 };
 
 /** Takes one wait that relock_nested_waits() has found. Returns whether to go on. */
@@ -1127,7 +1127,7 @@ typedef bool relock_nested_waits_fn(const struct relock_nested_wait *wait, void 
 
 /**
  * Reports the owners that have been waiting for longer than their client's `deadlock_ms` while they
- * hold other locks. It calls `fn` once for each of their holds. Clients of relock record these
+ * hold other locks. It calls `fn` once for each of their holds. Clients of relock publish these
  * waits to find deadlocks, see docs/wire.md. It visits the whole key space, in small steps (SCAN).
  *
  * Threads: any; asks Redis, each command for up to `command_timeout_ms`.

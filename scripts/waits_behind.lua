@@ -1,6 +1,6 @@
 --[[
 Reports which holds are in the way of an owner that waits for a lock. Readers that have died are
-among them; nobody has recorded a wait for these.
+among them; nobody has published a wait for these.
 
 KEYS[1]  the lock
 ARGV[1]  "hash", "write": only the writer of a read/write lock, or "token": of a plain lock

@@ -1,9 +1,9 @@
 --[[
-Reports for which lock the owner of a hold waits, as its client has recorded it. It marks the record
+Reports for which lock the owner of a hold waits, as its client has published it. It marks the hash
 as read, so that the client sends it again soon.
 
-KEYS[1]  the record of a client, "relock_waits:{<client id>}"
-ARGV[1]  the field of the hold: see waits_record.lua
+KEYS[1]  the hash of a client, "relock_waits:{<client id>}"
+ARGV[1]  the field of the hold: see publish_waits.lua
 
 Returns  { the value of that field, the beat, "<client id> <client name>" }; empty if its owner does
          not wait

@@ -23,14 +23,15 @@
 #define SOON_STEP_MS 10
 #define SOON_MAX_MS 300
 
-/* Between two looks that find nothing. The first ones come early, because the record of a plain
+/* Between two looks that find nothing. The first ones come early, because the hash of a plain
  * lock, or one at another server, may come a little after this one. */
 #define EARLY_MS 60
 
-/* Whether looks follow this wait: Redis has its record, and the wait has not ended. */
+/* Whether looks follow this wait: Redis has its hash, and the wait has not ended. */
 static bool proofs_concern(const struct relock_waiter *waiter)
 {
-    return waiter->wait.at_us > 0 && waiter->wait.is_recorded && waiter->end == RELOCK_WAITER_WAITS;
+    return waiter->wait.at_us > 0 && waiter->wait.is_published &&
+           waiter->end == RELOCK_WAITER_WAITS;
 }
 
 STEP void refuse(struct relock_client *client, struct relock_graph *graph,
@@ -69,37 +70,37 @@ STEP bool decide(struct relock_client *client, struct relock_graph *graph,
 }
 
 /* How long after this look the next one follows. */
-static uint64_t pause_after(struct relock_waits *waits, bool has_proof, bool is_new)
+static uint64_t pause_after(struct relock_published *published, bool has_proof, bool is_new)
 {
     if (is_new) {
-        waits->proof_pause_ms = SOON_MS;
+        published->proof_pause_ms = SOON_MS;
         return NEXT_MS;
     }
     if (has_proof)
-        return waits->proof_pause_ms =
-                   relock_clock_sooner(waits->proof_pause_ms + SOON_STEP_MS, SOON_MAX_MS);
-    if (waits->look_pause_ms == 0)
-        return waits->look_pause_ms = EARLY_MS;
-    return waits->look_pause_ms =
-               relock_clock_sooner(4 * waits->look_pause_ms, RELOCK_PROOFS_LATER_MS);
+        return published->proof_pause_ms =
+                   relock_clock_sooner(published->proof_pause_ms + SOON_STEP_MS, SOON_MAX_MS);
+    if (published->look_pause_ms == 0)
+        return published->look_pause_ms = EARLY_MS;
+    return published->look_pause_ms =
+               relock_clock_sooner(4 * published->look_pause_ms, RELOCK_PROOFS_LATER_MS);
 }
 
 /* A look has found this graph: refuses waits, and sets the time of the next look. */
 static void proofs_conclude(struct relock_client *client, struct relock_graph *graph)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
     bool is_new = false, has_proof = false;
     struct relock_waiter *at;
 
-    for (at = waits->asleep; at; at = at->wait.next) {
+    for (at = published->asleep; at; at = at->wait.next) {
         const struct relock_proof *before = at->wait.proof;
 
         has_proof |= decide(client, graph, at);
         is_new |= at->wait.proof && at->wait.proof != before;
     }
-    waits->look_at_ms = relock_clock_in(pause_after(waits, has_proof, is_new));
-    relock_waits_arm(client);
+    published->look_at_ms = relock_clock_in(pause_after(published, has_proof, is_new));
+    relock_published_arm(client);
 }
 
 /* ---- the graph of a look ------------------------------------------------------------------- */
@@ -133,7 +134,7 @@ const char *relock_chain_form(const struct relock_kind *kind)
     return kind->is_shared ? form_writer : form_all;
 }
 
-bool relock_chain_counts(const struct relock_recorded_hold *held, uint64_t now_ms)
+bool relock_chain_counts(const struct relock_published_hold *held, uint64_t now_ms)
 {
     const struct relock_hold *hold = held->hold;
 
@@ -170,7 +171,7 @@ STEP struct ask *post(struct relock_client *client, size_t lock, size_t hold)
     new->entry.ops = &ask_ops;
     new->lock = lock;
     new->hold = hold;
-    relock_waits_of(client)->n_asked++;
+    relock_published_of(client)->n_asked++;
     relock_outbox_post(client, &client->guarded.commands, &new->entry);
     return new;
 }
@@ -179,7 +180,7 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
                                        struct relock_request *request)
 {
     const struct ask *ask = ask_of(entry);
-    const struct relock_graph *graph = &relock_waits_of(entry->client)->graph;
+    const struct relock_graph *graph = &relock_published_of(entry->client)->graph;
     struct relock_call *call = &request->call;
 
     if (ask->hold != RELOCK_GRAPH_NONE) {
@@ -203,7 +204,7 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
 STEP size_t follow_lock(struct relock_client *client, const char *name, size_t len,
                         const char *form, unsigned step)
 {
-    struct relock_graph *graph = &relock_waits_of(client)->graph;
+    struct relock_graph *graph = &relock_published_of(client)->graph;
     size_t n_before = graph->n_locks;
     size_t lock = relock_graph_add_lock(graph, name, len, form, step);
 
@@ -218,7 +219,7 @@ STEP size_t follow_own(struct relock_client *client, const struct relock_waiter 
                        unsigned step)
 {
     const struct relock_resource *resource = relock_resource_wanted(waiter);
-    struct relock_graph *graph = &relock_waits_of(client)->graph;
+    struct relock_graph *graph = &relock_published_of(client)->graph;
     size_t lock = follow_lock(client, resource->name, resource->name_len,
                               relock_chain_form(resource->kind), step);
     size_t wait = RELOCK_GRAPH_NONE;
@@ -247,12 +248,12 @@ static bool is_field(const struct relock_client *client, const struct relock_hol
 /* The owner of this hold is one of this client: if it waits, follows that. */
 STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned step)
 {
-    struct relock_waits *waits = relock_waits_of(client);
-    struct relock_graph *graph = &waits->graph;
+    struct relock_published *published = relock_published_of(client);
+    struct relock_graph *graph = &published->graph;
     uint64_t now_ms = relock_clock_now_ms();
 
-    for (size_t i = 0; i < waits->n_holds; i++) {
-        const struct relock_recorded_hold *held = &waits->holds[i];
+    for (size_t i = 0; i < published->n_holds; i++) {
+        const struct relock_published_hold *held = &published->holds[i];
         size_t wait;
 
         if (!proofs_concern(held->waiter) || !relock_chain_counts(held, now_ms) ||
@@ -296,7 +297,7 @@ static bool is_own(const struct relock_client *client, const struct relock_graph
 /* The lock is held by these. */
 STEP void take_holds(struct relock_client *client, size_t lock, const struct redisReply *reply)
 {
-    struct relock_graph *graph = &relock_waits_of(client)->graph;
+    struct relock_graph *graph = &relock_published_of(client)->graph;
     unsigned step = graph->locks[lock].step;
     const char *text;
     size_t len;
@@ -318,14 +319,14 @@ STEP void take_holds(struct relock_client *client, size_t lock, const struct red
     }
 }
 
-/* A wait in the record of another client: "<at> <ms> <serial> <form> <lock>". */
-struct recorded {
+/* A wait in the hash of another client: "<at> <ms> <serial> <form> <lock>". */
+struct peer_wait {
     uint64_t at_us, serial;
     const char *form, *name;
     size_t name_len;
 };
 
-static bool parse(const char *text, size_t len, struct recorded *recorded)
+static bool parse(const char *text, size_t len, struct peer_wait *peer)
 {
     static const char *const forms[] = {form_all, form_writer, form_token};
     unsigned long long at, serial;
@@ -335,33 +336,33 @@ static bool parse(const char *text, size_t len, struct recorded *recorded)
     if (sscanf(text, "%llu %*u %llu %7s %n", &at, &serial, form, &name) != 3 || name == 0 ||
         (size_t)name >= len || at == 0)
         return false;
-    *recorded = (struct recorded){.at_us = at, .serial = serial, .name = text + name};
-    recorded->name_len = len - (size_t)name;
+    *peer = (struct peer_wait){.at_us = at, .serial = serial, .name = text + name};
+    peer->name_len = len - (size_t)name;
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
         if (strcmp(forms[i], form) == 0)
-            recorded->form = forms[i];
-    return recorded->form && recorded->name_len <= RELOCK_NAME_MAX;
+            peer->form = forms[i];
+    return peer->form && peer->name_len <= RELOCK_NAME_MAX;
 }
 
 /* The owner of the hold waits. */
 STEP void take_wait(struct relock_client *client, size_t hold, const struct redisReply *reply)
 {
-    struct relock_graph *graph = &relock_waits_of(client)->graph;
+    struct relock_graph *graph = &relock_published_of(client)->graph;
     unsigned step = graph->locks[graph->holds[hold].lock].step;
     const char *text, *beat, *who;
     char id[RELOCK_UUID_LEN + 1];
     size_t len, beat_len, who_len, lock, wait = RELOCK_GRAPH_NONE;
-    struct recorded recorded;
+    struct peer_wait peer;
 
     if (!relock_reply_text(relock_reply_at(reply, 0), &text, &len) ||
         !relock_reply_text(relock_reply_at(reply, 1), &beat, &beat_len) ||
         !relock_reply_text(relock_reply_at(reply, 2), &who, &who_len) ||
-        who_len <= RELOCK_UUID_LEN || !parse(text, len, &recorded))
+        who_len <= RELOCK_UUID_LEN || !parse(text, len, &peer))
         return;
     (void)snprintf(id, sizeof(id), "%.*s", RELOCK_UUID_LEN, who);
-    lock = follow_lock(client, recorded.name, recorded.name_len, recorded.form, step + 1);
+    lock = follow_lock(client, peer.name, peer.name_len, peer.form, step + 1);
     if (lock != RELOCK_GRAPH_NONE)
-        wait = relock_graph_add_wait(graph, id, recorded.serial, recorded.at_us, lock);
+        wait = relock_graph_add_wait(graph, id, peer.serial, peer.at_us, lock);
     if (wait == RELOCK_GRAPH_NONE)
         return;
     graph->holds[hold].wait = wait;
@@ -373,7 +374,7 @@ STEP void take_wait(struct relock_client *client, size_t hold, const struct redi
 STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                     const struct redisReply *reply)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
     struct ask *ask = ask_of(entry);
 
     if (result == RELOCK_OK && ask->hold != RELOCK_GRAPH_NONE)
@@ -381,8 +382,8 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
     else if (result == RELOCK_OK)
         take_holds(client, ask->lock, reply);
     free(ask);
-    if (--waits->n_asked == 0) {
-        proofs_conclude(client, &waits->graph);
+    if (--published->n_asked == 0) {
+        proofs_conclude(client, &published->graph);
         relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
     }
 }
@@ -391,19 +392,19 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
 
 void relock_chain_look(struct relock_client *client)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
     const struct relock_waiter *at;
 
-    waits->look_at_ms = RELOCK_NEVER;
-    if (waits->n_asked > 0)
+    published->look_at_ms = RELOCK_NEVER;
+    if (published->n_asked > 0)
         return;
-    relock_graph_clear(&waits->graph);
-    for (at = waits->asleep; at; at = at->wait.next) {
+    relock_graph_clear(&published->graph);
+    for (at = published->asleep; at; at = at->wait.next) {
         if (!proofs_concern(at))
             continue;
         (void)follow_own(client, at, 0);
-        waits->look_at_ms = RELOCK_NEVER;
-        if (waits->n_asked == 0) /* out of memory */
-            waits->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS);
+        published->look_at_ms = RELOCK_NEVER;
+        if (published->n_asked == 0) /* out of memory */
+            published->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS);
     }
 }

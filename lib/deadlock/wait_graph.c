@@ -100,7 +100,7 @@ size_t relock_graph_add_wait(struct relock_graph *graph, const char *id, uint64_
     return graph->n_waits++;
 }
 
-/* A total order, the same in all clients: they all compare what is recorded. */
+/* A total order, the same in all clients: they all compare what is published. */
 static bool is_younger(const struct relock_graph_wait *wait, const struct relock_graph_wait *than)
 {
     int order = strcmp(wait->id, than->id);

@@ -5,7 +5,7 @@
  * been there at any moment. A proof takes three looks. The first finds a cycle. The second finds it
  * again, so each hold was there without interruption in between, because numbers of holds are not
  * used twice. The third finds that each wait was still there after the first look had ended: its
- * client has sent a record that it composed since. A beat that has grown by two shows this, because
+ * client has sent a hash that it composed since. A beat that has grown by two shows this, because
  * a client composes a beat only when it has the answer to the one before. README.md has the
  * argument, tests/model/cycles.pml the model.
  *
@@ -40,8 +40,8 @@ struct relock_graph_wait {
     char id[RELOCK_UUID_LEN + 1]; /* of its client */
     char name[RELOCK_GRAPH_NAME_MAX];
     uint64_t serial;
-    uint64_t at_us; /* when it was first recorded */
-    uint64_t beat;  /* of its record; 0: it is a wait of this client, which needs none */
+    uint64_t at_us; /* when it was first published */
+    uint64_t beat;  /* of its hash; 0: it is a wait of this client, which needs none */
     uint64_t owner; /* of a wait of this client; else 0 */
     size_t lock;
     bool is_over;

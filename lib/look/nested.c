@@ -60,8 +60,8 @@ static int show(struct search *search, const struct redisReply *hash)
     return RELOCK_OK;
 }
 
-/* The record of plain locks, which has no id in its name, repeats a part of the other. */
-static bool is_record(size_t key_len)
+/* The hash of plain locks, which has no id in its name, repeats a part of the other. */
+static bool repeats_plain(size_t key_len)
 {
     return key_len == strlen("relock_waits:{}") + RELOCK_UUID_LEN;
 }
@@ -78,7 +78,7 @@ static int show_page(void *arg, struct relock_node *node, const struct redisRepl
         struct relock_text words[] = {relock_text_of("HGETALL"), {key, len}};
         struct redisReply *hash;
 
-        if (!is_record(len))
+        if (!repeats_plain(len))
             continue;
         r = relock_nodes_ask(node, words, 2, RELOCK_REPLY_ARRAY,
                              relock_sight_deadline(&search->sight), &hash, search->sight.why);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_MS 1   /* the other owner's wait is recorded so soon: it is the older one */
+#define FIRST_MS 1   /* the other owner's wait is published so soon: it is the older one */
 #define SECOND_MS 30 /* `deadlock_ms` of the trial's client */
 
 static size_t step = 17;
@@ -46,11 +46,11 @@ static void set(struct trial *trial, struct relock_client *client)
 /* The waiter always has memory. */
 static void another_client_waits(struct trial *trial)
 {
-    char record[64];
+    char hash[64];
 
     set(trial, trial_other_client(trial, &(struct relock_options){.deadlock_ms = FIRST_MS}));
-    snprintf(record, sizeof(record), "relock_waits:{%s}", relock_client_id(scene.client));
-    assert_true(probe_wait_key(trial->f->probe, record));
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(scene.client));
+    assert_true(probe_wait_key(trial->f->probe, hash));
     scene.waiter = actor_start();
     trial_spare(scene.waiter);
 }
@@ -61,7 +61,7 @@ static bool has_ended(void *arg)
     return !actor_is_busy(scene.waiter);
 }
 
-/* Its wait is recorded last, so it is the victim. */
+/* Its wait is published last, so it is the victim. */
 static int wait_for_each_other(struct trial *trial)
 {
     static struct relock_how how; /* for the actor */

@@ -1,6 +1,6 @@
 /*
- * Two clients wait for each other, and the commands that record or follow this fail: the deadlock
- * is found all the same, nothing else is, and no record is left.
+ * Two clients wait for each other, and the commands that publish or follow this fail: the deadlock
+ * is found all the same, nothing else is, and no hash is left.
  */
 #include "faults/faults.h"
 #include "support/ring.h"
@@ -13,7 +13,7 @@
 /* The first client reaches the server through the proxy, the second one directly. */
 struct two {
     struct ring ring;
-    char record[64]; /* of the first client */
+    char hash[64]; /* of the first client */
 };
 
 static struct two two_with(struct faults *t, uint64_t lease_ms)
@@ -24,7 +24,7 @@ static struct two two_with(struct faults *t, uint64_t lease_ms)
                                        fixture_client(t->f, &options)};
     struct two two = {.ring = ring_of(t->f, clients, 2)};
 
-    snprintf(two.record, sizeof(two.record), "relock_waits:{%s}", relock_client_id(clients[0]));
+    snprintf(two.hash, sizeof(two.hash), "relock_waits:{%s}", relock_client_id(clients[0]));
     return two;
 }
 
@@ -56,26 +56,26 @@ static void play(struct faults *t, enum proxy_deed deed, const char *command)
     assert_that_one_is_refused(t, &two);
 }
 
-static void a_record_that_is_cut_off_is_sent_again(void **state)
+static void a_hash_that_is_cut_off_is_sent_again(void **state)
 {
-    play(*state, PROXY_CUT, "waits_record");
+    play(*state, PROXY_CUT, "publish_waits");
 }
 
-static void a_record_without_an_answer_is_sent_again(void **state)
+static void a_hash_without_an_answer_is_sent_again(void **state)
 {
-    play(*state, PROXY_CUT_UNANSWERED, "waits_record");
+    play(*state, PROXY_CUT_UNANSWERED, "publish_waits");
 }
 
 /* Only an answer lets the beat grow: else two of them would prove nothing. */
-static void a_record_without_an_answer_keeps_its_beat(void **state)
+static void a_hash_without_an_answer_keeps_its_beat(void **state)
 {
     struct faults *t = *state;
     struct two two = two_of(t);
-    struct proxy_rule *rule = proxy_each(t->proxy, PROXY_CUT_UNANSWERED, "waits_record");
+    struct proxy_rule *rule = proxy_each(t->proxy, PROXY_CUT_UNANSWERED, "publish_waits");
 
     begin(&two, 0);
     assert_true(proxy_met(rule, 3));
-    assert_int_equal(probe_int(t->f->probe, BEAT_OF, two.record), 1);
+    assert_int_equal(probe_int(t->f->probe, BEAT_OF, two.hash), 1);
     proxy_let_go(rule);
     begin(&two, 1);
     assert_that_one_is_refused(t, &two);
@@ -87,15 +87,15 @@ static void a_look_that_is_cut_off_is_taken_again(void **state)
 }
 
 /* Every beat is lost for a while. */
-static void a_record_that_is_not_confirmed_proves_nothing(void **state)
+static void a_hash_that_is_not_confirmed_proves_nothing(void **state)
 {
     struct faults *t = *state;
     struct two two = two_of(t);
     struct proxy_rule *rule;
 
     begin(&two, 0);
-    assert_true(proxy_counts(t->proxy, "waits_record", 2));
-    rule = proxy_each(t->proxy, PROXY_HOLD, "waits_record");
+    assert_true(proxy_counts(t->proxy, "publish_waits", 2));
+    rule = proxy_each(t->proxy, PROXY_HOLD, "publish_waits");
     assert_true(proxy_met(rule, 1));
     begin(&two, 1);
     let_pass(4 * DEADLOCK_MS);
@@ -104,44 +104,44 @@ static void a_record_that_is_not_confirmed_proves_nothing(void **state)
     assert_that_one_is_refused(t, &two);
 }
 
-/* A server that has forgotten the record: a failover, or FLUSHALL. */
-static void a_record_that_is_gone_comes_back(void **state)
+/* A server that has forgotten the hash: a failover, or FLUSHALL. */
+static void a_hash_that_is_gone_comes_back(void **state)
 {
     struct faults *t = *state;
     struct two two = two_of(t);
 
     begin(&two, 0);
     assert_true(wait_for_waiters(two.ring.clients[0], 1));
-    assert_true(proxy_counts(t->proxy, "waits_record", 1));
-    assert_int_equal(probe_int(t->f->probe, "DEL %s", two.record) >= 0, 1);
-    assert_true(proxy_counts(t->proxy, "waits_record", 3));
-    assert_true(probe_wait_key(t->f->probe, two.record)); /* it has come, and may not have run */
+    assert_true(proxy_counts(t->proxy, "publish_waits", 1));
+    assert_int_equal(probe_int(t->f->probe, "DEL %s", two.hash) >= 0, 1);
+    assert_true(proxy_counts(t->proxy, "publish_waits", 3));
+    assert_true(probe_wait_key(t->f->probe, two.hash)); /* it has come, and may not have run */
     begin(&two, 1);
     assert_that_one_is_refused(t, &two);
 }
 
 /* It ran over a connection that had ended, after newer ones. */
-static void a_late_record_changes_nothing(void **state)
+static void a_late_hash_changes_nothing(void **state)
 {
     struct faults *t = *state;
     struct two two = two_with(t, LEASE_MS);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "waits_record");
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "publish_waits");
     long long beat;
 
     begin(&two, 0);
     assert_true(proxy_met(rule, 1));
-    assert_true(proxy_counts(t->proxy, "waits_record", 6));
-    beat = probe_int(t->f->probe, BEAT_OF, two.record);
+    assert_true(proxy_counts(t->proxy, "publish_waits", 6));
+    beat = probe_int(t->f->probe, BEAT_OF, two.hash);
     assert_true(beat > 1);
     proxy_let_go(rule);
     (void)proxy_fate(rule);
-    assert_true(probe_int(t->f->probe, BEAT_OF, two.record) >= beat);
+    assert_true(probe_int(t->f->probe, BEAT_OF, two.hash) >= beat);
     begin(&two, 1);
     assert_that_one_is_refused(t, &two);
 }
 
 /* The wait ends while the connection is down. */
-static void a_record_is_deleted_when_the_connection_is_back(void **state)
+static void a_hash_is_deleted_when_the_connection_is_back(void **state)
 {
     struct faults *t = *state;
     struct two two = two_of(t);
@@ -149,13 +149,13 @@ static void a_record_is_deleted_when_the_connection_is_back(void **state)
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     actor_begin_acquire(two.ring.actors[0], two.ring.wants[0], &how);
-    assert_true(proxy_counts(t->proxy, "waits_record", 2));
+    assert_true(proxy_counts(t->proxy, "publish_waits", 2));
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
     relock_cancel_fire(how.cancel);
     (void)actor_result(two.ring.actors[0]);
     proxy_refuse(t->proxy, false);
-    assert_true(probe_wait_no_key(t->f->probe, two.record, SOON_MS));
+    assert_true(probe_wait_no_key(t->f->probe, two.hash, SOON_MS));
     assert_result(actor_unlock(two.ring.actors[0], two.ring.has[0]), RELOCK_OK);
     assert_result(actor_unlock(two.ring.actors[1], two.ring.has[1]), RELOCK_OK);
     assert_true(wait_for_no_keys(t->f->probe));
@@ -165,14 +165,14 @@ static void a_record_is_deleted_when_the_connection_is_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(a_record_that_is_cut_off_is_sent_again),
-        FAULT_TEST(a_record_without_an_answer_is_sent_again),
-        FAULT_TEST(a_record_without_an_answer_keeps_its_beat),
+        FAULT_TEST(a_hash_that_is_cut_off_is_sent_again),
+        FAULT_TEST(a_hash_without_an_answer_is_sent_again),
+        FAULT_TEST(a_hash_without_an_answer_keeps_its_beat),
         FAULT_TEST(a_look_that_is_cut_off_is_taken_again),
-        FAULT_TEST(a_record_that_is_not_confirmed_proves_nothing),
-        FAULT_TEST(a_record_that_is_gone_comes_back),
-        FAULT_TEST(a_late_record_changes_nothing),
-        FAULT_TEST(a_record_is_deleted_when_the_connection_is_back),
+        FAULT_TEST(a_hash_that_is_not_confirmed_proves_nothing),
+        FAULT_TEST(a_hash_that_is_gone_comes_back),
+        FAULT_TEST(a_late_hash_changes_nothing),
+        FAULT_TEST(a_hash_is_deleted_when_the_connection_is_back),
     };
 
     return FAULT_TESTS_RUN(tests);

@@ -1,9 +1,10 @@
 /*
  * Deadlocks between processes.
  *
- * Each owner acquires a lock and, inside it, that of the next owner, without a limit of time or with
- * one, and releases all at the end, or when it is refused. They belong to clients. A client records the waits
- * of its owners in Redis, and follows the records of others, one command at a time.
+ * Each owner acquires a lock and, inside it, that of the next owner, without a limit of time or
+ * with one, and releases all at the end, or when it is refused. They belong to clients. A client
+ * publishes the waits of its owners in Redis, and follows the hashes of others, one command at a
+ * time.
  *
  *   FOUND   no owner waits for ever: a cycle without a refusal is an end state that is not valid
  *   REAL    an owner is refused only if its cycle was there: at one moment each of its locks was in
@@ -14,10 +15,10 @@
  *
  *   acquire(), release_all()   relock_take, relock_release            lib/lock/call/take.c call/release.c
  *   give                       relock_reuse_hand_off                  lib/lock/hold/cache.c
- *   s_owner                    scan                                   lib/deadlock/waits.c
+ *   s_owner                    scan                                   lib/deadlock/published.c
  *   COUNTS                     relock_chain_counts                    lib/deadlock/chain.c
- *   recorder                   record_send, on_sent                   lib/deadlock/waits.c
- *   execute                    scripts/waits_record.lua
+ *   publisher                  publish, on_sent                       lib/deadlock/published.c
+ *   execute                    scripts/publish_waits.lua
  *   seeker, look()             relock_chain_look                      lib/deadlock/chain.c
  *   the end of look()          proofs_conclude                        lib/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/deadlock/wait_graph.c
@@ -27,19 +28,19 @@
  *
  * To keep the search small, numbers mean only what the protocol reads from them. A hold and a wait
  * have the number of the acquire (ID), because they are compared for equality only. The time of a
- * record is later than all that are known. Of a beat, a proof knows by how much it has grown, up to
+ * hash is later than all that are known. Of a beat, a proof knows by how much it has grown, up to
  * two. A client sends another beat as long as a proof waits for one: in the library it sends four
  * in a second.
  *
  * Left out: readers, commands that run late over dead connections (they carry an old beat, so the
- * script refuses them), and time: a wait may be recorded as soon as it has begun. Owners act in one
+ * script refuses them), and time: a wait may be published as soon as it has begun. Owners act in one
  * thread, but for the other thread of owner 0.
  *
  * -DOWNERS (2 or 3), -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in
  * each round; -DSEEKS_FROM=n: the first n owners do not look; -DSHARED: owners 0 and 1 are of one
  * client; -DOTHERS=1: another thread of owner 0 releases what that holds, while it waits;
- * -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n records or
- * their answers that are lost; -DBEATS=n records without a reason. -DWHOLE_LOOKS: a look is one
+ * -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n hashes, or
+ * their answers, that are lost; -DBEATS=n hashes without a reason. -DWHOLE_LOOKS: a look is one
  * step; -DSTANDING: each owner has its first lock at the beginning. -DBAD_*: a rule left out.
  */
 #ifndef OWNERS
@@ -98,12 +99,12 @@
 #define NONE 15
 #define FIELD(c, l) ((c) * LOCKS + (l))
 
-/* Redis: of each lock the client and the number of its hold; of each client its records, by hold. */
+/* Redis: of each lock the client and the number of its hold; of each client its hashes, by hold. */
 byte r_client[LOCKS], r_number[LOCKS];
-byte rec_number[CLIENTS * LOCKS]; /* of the hold */
-byte rec_wait[CLIENTS * LOCKS];   /* for which its owner waits: the serial, 0: for nothing */
-byte rec_lock[CLIENTS * LOCKS];
-byte rec_at[CLIENTS * LOCKS];     /* when that wait was first recorded */
+byte hash_number[CLIENTS * LOCKS]; /* of the hold */
+byte hash_wait[CLIENTS * LOCKS];   /* for which its owner waits: the serial, 0: for nothing */
+byte hash_lock[CLIENTS * LOCKS];
+byte hash_at[CLIENTS * LOCKS];     /* when that wait was first published */
 byte ahead[CLIENTS];              /* by how much the next beat is higher than that in Redis */
 
 /* Of each seeker and each step of its proof: by how much the beat of that client has grown since
@@ -116,7 +117,7 @@ byte m_number[LOCKS], m_owner[LOCKS];
 byte s_owner[LOCKS];              /* of the hold, when its owner began to wait; NONE: it does not */
 byte wants[OWNERS];               /* the lock for which it waits, or NONE */
 byte serial[OWNERS];              /* of that wait; 0: it does not wait */
-byte at[OWNERS];                  /* when it was recorded, as its client knows; 0: it was not */
+byte at[OWNERS];                  /* when it was published, as its client knows; 0: it was not */
 bool given[OWNERS], refused[OWNERS];
 byte turn[OWNERS];                /* its acquires so far: numbers its holds and waits */
 bool dirty[CLIENTS];
@@ -223,7 +224,7 @@ back:
     od
 }
 
-/* ---- records ------------------------------------------------------------------------------- */
+/* ---- hashes ---------------------------------------------------------------------------------- */
 
 /* Later than all others that are known. */
 inline next_at()
@@ -236,7 +237,7 @@ inline next_at()
     o = 0;
     do
     :: o == CLIENTS * LOCKS -> break
-    :: o < CLIENTS * LOCKS -> if :: rec_at[o] > now -> now = rec_at[o] :: else fi; o++
+    :: o < CLIENTS * LOCKS -> if :: hash_at[o] > now -> now = hash_at[o] :: else fi; o++
     od;
     now++; o = 0
 }
@@ -274,7 +275,7 @@ inline beat(c)
 #endif
 
 /* One command at a time: the next is composed after the answer. */
-proctype recorder(byte c)
+proctype publisher(byte c)
 {
     byte number[LOCKS], wait[LOCKS], lock[LOCKS], first[LOCKS];
     byte l, o, now;
@@ -316,11 +317,11 @@ end:
             do
             :: l == LOCKS -> break
             :: l < LOCKS ->
-                rec_number[FIELD(c, l)] = number[l];
-                rec_wait[FIELD(c, l)] = wait[l];
-                rec_lock[FIELD(c, l)] = lock[l];
+                hash_number[FIELD(c, l)] = number[l];
+                hash_wait[FIELD(c, l)] = wait[l];
+                hash_lock[FIELD(c, l)] = lock[l];
                 if :: wait[l] != 0 && first[l] == 0 -> first[l] = now :: else fi;
-                rec_at[FIELD(c, l)] = first[l];
+                hash_at[FIELD(c, l)] = first[l];
                 l++
             od;
             l = 0; now = 0 }
@@ -366,7 +367,7 @@ next:
     od
 }
 
-/* ---- looks --------------------------------------------------------------------------------- */
+/* ---- looks ----------------------------------------------------------------------------------- */
 
 /* Of the cycle: what it found at each step. */
 #define MEMBERS (OWNERS - 1)
@@ -466,12 +467,12 @@ inline look(me, nth)
                 fi
             fi;
             if :: over -> end_look(me, nth); break :: else fi }
-    :: atomic { !over && hc != 0 ->                     /* the record of that client */
+    :: atomic { !over && hc != 0 ->                     /* the hash of that client */
             hc--;
             if
-            :: rec_number[FIELD(hc, l)] == hn && rec_wait[FIELD(hc, l)] != 0 ->
-                w = rec_wait[FIELD(hc, l)]; a = rec_at[FIELD(hc, l)];
-                nl = rec_lock[FIELD(hc, l)]
+            :: hash_number[FIELD(hc, l)] == hn && hash_wait[FIELD(hc, l)] != 0 ->
+                w = hash_wait[FIELD(hc, l)]; a = hash_at[FIELD(hc, l)];
+                nl = hash_lock[FIELD(hc, l)]
             :: else
             fi;
             follow(me, nth); hc = 0;
@@ -630,7 +631,7 @@ init
             i++
         od;
         i = 0;
-        do :: i == CLIENTS -> break :: i < CLIENTS -> run recorder(i); i++ od;
+        do :: i == CLIENTS -> break :: i < CLIENTS -> run publisher(i); i++ od;
 #ifdef SHARED
         if :: OTHERS > 0 -> run other() :: else fi;
 #endif

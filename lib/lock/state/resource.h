@@ -69,12 +69,12 @@ enum relock_waiter_end {
 };
 
 /* A wait in the search for deadlocks between clients; of lib/deadlock alone. */
-struct relock_wait {
+struct relock_published_wait {
     struct relock_waiter *next, *prev; /* of the client: all waits that sleep, the oldest first */
     uint64_t serial;                   /* of the waits of this client; 0: it is not in the list */
-    uint64_t at_us;   /* when it was first recorded, on the clock of the server; 0: it was not */
-    uint64_t sent;    /* the beat with which it was sent for the first time */
-    bool is_recorded; /* some hold of its owner is in `holds` */
+    uint64_t at_us;    /* when it was first published, on the clock of the server; 0: it was not */
+    uint64_t sent;     /* the beat with which it was sent for the first time */
+    bool is_published; /* some hold of its owner is in `holds` */
     struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
 };
 
@@ -104,7 +104,7 @@ struct relock_waiter {
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
     struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.h */
     bool is_asleep;                                  /* is in that list */
-    struct relock_wait wait;
+    struct relock_published_wait wait;
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */
 };

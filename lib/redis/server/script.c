@@ -36,7 +36,7 @@
 #define FORMS_unlock RELEASES
 #define FORMS_waits_behind RELOCK_REPLY_ARRAY
 #define FORMS_waits_find (RELOCK_REPLY_ARRAY_OF(0) | RELOCK_REPLY_ARRAY_OF(3))
-#define FORMS_waits_record (RELOCK_REPLY_NIL | RELOCK_REPLY_ARRAY_OF(2))
+#define FORMS_publish_waits (RELOCK_REPLY_NIL | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_write_lock ACQUIRES
 #define FORMS_write_unlock RELEASES
 

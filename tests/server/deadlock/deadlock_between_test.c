@@ -161,7 +161,7 @@ static void a_client_may_stay_out_of_it(void **state)
     play_two(*state, &(struct relock_how){0}, RELOCK_FOREVER, RELOCK_OK);
 }
 
-/* The key of the record is that of a client that does not exist. */
+/* The key of the hash is that of a client that does not exist. */
 static void a_hold_of_another_library_ends_the_chain(void **state)
 {
     struct fixture *f = *state;

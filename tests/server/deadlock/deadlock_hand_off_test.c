@@ -32,7 +32,7 @@ struct scene {
 static struct scene set(struct fixture *f)
 {
     struct scene s = {.owner = relock_owner_new()};
-    char record[64];
+    char hash[64];
 
     for (int i = 0; i < 2; i++) {
         s.clients[i] = client_of(f, i == 0 ? DEADLOCK_MS : 1);
@@ -49,8 +49,8 @@ static struct scene set(struct fixture *f)
     assert_true(wait_for_waiters(s.clients[0], 1));
     actor_begin_acquire(s.waiter, s.b[0],
                         &(struct relock_how){.owner = s.owner, .wait_ms = RELOCK_FOREVER});
-    snprintf(record, sizeof(record), "relock_waits:{%s}", relock_client_id(s.clients[0]));
-    assert_true(probe_wait_key(f->probe, record));
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(s.clients[0]));
+    assert_true(probe_wait_key(f->probe, hash));
     return s;
 }
 

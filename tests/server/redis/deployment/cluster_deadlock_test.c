@@ -26,8 +26,8 @@ static void find_name(struct clustered *c, size_t node, bool is_there, char name
 
 struct two {
     struct ring ring;
-    char record[64]; /* the key of the first client's waits */
-    size_t node;     /* that has it, and the lock of this client, but not the other lock */
+    char hash[64]; /* the key of the first client's waits */
+    size_t node;   /* that has it, and the lock of this client, but not the other lock */
     char names[2][24];
 };
 
@@ -41,9 +41,8 @@ static struct two two_of(struct clustered *c, fixture_constructor_fn *make)
                                         clustered_client(c, &options)};
     struct two two;
 
-    (void)snprintf(two.record, sizeof(two.record), "relock_waits:{%s}",
-                   relock_client_id(clients[0]));
-    two.node = owner_of(c, two.record);
+    (void)snprintf(two.hash, sizeof(two.hash), "relock_waits:{%s}", relock_client_id(clients[0]));
+    two.node = owner_of(c, two.hash);
     find_name(c, two.node, true, two.names[0]);
     find_name(c, two.node, false, two.names[1]);
     two.ring = ring_of_locks(c->f, clients, (const char *[]){two.names[0], two.names[1]}, 2, make);
@@ -67,14 +66,14 @@ static void one_of_two_clients_is_refused(void **state)
     one_of_two_clients_is_refused_of(*state, relock_wrlock_new);
 }
 
-/* The node has the record of the first wait, and the lock that the second one is for. */
+/* The node has the hash of the first wait, and the lock that the second one is for. */
 static void the_cycle_closes_after_a_master_died(void **state)
 {
     struct clustered *c = *state;
     struct two two = two_of(c, relock_lock_new);
 
     ring_wait(&two.ring, 0);
-    assert_true(probe_wait_key(c->cluster->node[two.node].probe, two.record));
+    assert_true(probe_wait_key(c->cluster->node[two.node].probe, two.hash));
     clustered_kill(c, two.node);
     ring_wait(&two.ring, 1);
     (void)ring_assert_one_is_refused_within(&two.ring, CLUSTER_FAILOVER_MS);

@@ -38,7 +38,7 @@ static const struct {
     {&relock_script_unlock, "unlock"},
     {&relock_script_waits_behind, "waits_behind"},
     {&relock_script_waits_find, "waits_find"},
-    {&relock_script_waits_record, "waits_record"},
+    {&relock_script_publish_waits, "publish_waits"},
     {&relock_script_write_lock, "write_lock"},
     {&relock_script_write_unlock, "write_unlock"},
 };

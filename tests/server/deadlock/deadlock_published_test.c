@@ -1,6 +1,6 @@
 /*
- * The records of waits in Redis, from which other clients find deadlocks: their content, their end,
- * and their consequences.
+ * The waits that clients publish in Redis, where other clients find deadlocks: their content, their
+ * end, and their consequences.
  */
 #include "support/child.h"
 #include "support/peer.h"
@@ -16,7 +16,7 @@ struct waiting {
     struct relock_client *client;
     struct relock_lock *mine, *theirs;
     struct actor *actor;
-    char record[64];
+    char hash[64];
 };
 
 static struct waiting wait_for_a_peer(struct fixture *f, uint64_t deadlock_ms)
@@ -26,7 +26,7 @@ static struct waiting wait_for_a_peer(struct fixture *f, uint64_t deadlock_ms)
     w.mine = fixture_lock(f, w.client, "mine");
     w.theirs = fixture_lock(f, w.client, "theirs");
     w.actor = actor_start();
-    snprintf(w.record, sizeof(w.record), "relock_waits:{%s}", relock_client_id(w.client));
+    snprintf(w.hash, sizeof(w.hash), "relock_waits:{%s}", relock_client_id(w.client));
     assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
     assert_result(actor_lock(w.actor, w.mine), RELOCK_OK);
     return w;
@@ -34,13 +34,13 @@ static struct waiting wait_for_a_peer(struct fixture *f, uint64_t deadlock_ms)
 
 static void end_waiting(struct fixture *f, const struct waiting *w)
 {
-    assert_true(probe_wait_no_key(f->probe, w->record, SOON_MS));
+    assert_true(probe_wait_no_key(f->probe, w->hash, SOON_MS));
     assert_result(actor_unlock(w->actor, w->mine), RELOCK_OK);
     assert_true(peer_unlock(f->probe, "theirs", PEER));
     assert_true(wait_for_no_keys(f->probe));
 }
 
-static void a_record_shows_what_the_owner_of_a_hold_waits_for(void **state)
+static void a_hash_shows_what_the_owner_of_a_hold_waits_for(void **state)
 {
     struct fixture *f = *state;
     struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
@@ -50,17 +50,17 @@ static void a_record_shows_what_the_owner_of_a_hold_waits_for(void **state)
     snprintf(field, sizeof(field), "%s",
              probe_only_field(f->probe, "mine") + strlen(relock_client_id(w.client)) + 1);
     actor_begin_timedlock(w.actor, w.theirs, slow_ms(8 * DEADLOCK_MS));
-    assert_true(probe_wait_key(f->probe, w.record));
-    value = probe_text(f->probe, "HGET %s %s", w.record, field);
+    assert_true(probe_wait_key(f->probe, w.hash));
+    value = probe_text(f->probe, "HGET %s %s", w.hash, field);
     assert_true(strlen(value) > 12);
     assert_string_equal(value + strlen(value) - 12, " hash theirs");
-    assert_int_equal(probe_int(f->probe, "HLEN %s", w.record), 3);
-    assert_in_range(probe_pttl(f->probe, w.record), 1, 5000);
+    assert_int_equal(probe_int(f->probe, "HLEN %s", w.hash), 3);
+    assert_in_range(probe_pttl(f->probe, w.hash), 1, 5000);
     assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
     end_waiting(f, &w);
 }
 
-static void a_record_goes_with_a_cancelled_wait(void **state)
+static void a_hash_goes_with_a_cancelled_wait(void **state)
 {
     struct fixture *f = *state;
     struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
@@ -68,22 +68,22 @@ static void a_record_goes_with_a_cancelled_wait(void **state)
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     actor_begin_acquire(w.actor, w.theirs, &how);
-    assert_true(probe_wait_key(f->probe, w.record));
+    assert_true(probe_wait_key(f->probe, w.hash));
     relock_cancel_fire(how.cancel);
     assert_result(actor_result(w.actor), RELOCK_CANCELLED);
     end_waiting(f, &w);
     relock_cancel_free(how.cancel);
 }
 
-static void a_record_goes_with_its_client(void **state)
+static void a_hash_goes_with_its_client(void **state)
 {
     struct fixture *f = *state;
     struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
 
     actor_begin_lock(w.actor, w.theirs);
-    assert_true(probe_wait_key(f->probe, w.record));
+    assert_true(probe_wait_key(f->probe, w.hash));
     fixture_free_client(f, w.client);
-    assert_int_equal(probe_int(f->probe, "EXISTS %s", w.record), 0);
+    assert_int_equal(probe_int(f->probe, "EXISTS %s", w.hash), 0);
     assert_result(actor_result(w.actor), RELOCK_E_CLOSED);
     assert_true(peer_unlock(f->probe, "theirs", PEER));
     assert_true(wait_for_no_keys(f->probe));
@@ -96,15 +96,15 @@ static int free_inherited(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void a_forked_child_leaves_the_record_alone(void **state)
+static void a_forked_child_leaves_the_hash_alone(void **state)
 {
     struct fixture *f = *state;
     struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
 
     actor_begin_timedlock(w.actor, w.theirs, slow_ms(10 * DEADLOCK_MS));
-    assert_true(probe_wait_key(f->probe, w.record));
+    assert_true(probe_wait_key(f->probe, w.hash));
     assert_int_equal(child_wait(child_start(free_inherited, w.client), SOON_MS), EXIT_SUCCESS);
-    assert_true(probe_wait_key(f->probe, w.record));
+    assert_true(probe_wait_key(f->probe, w.hash));
     assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
     end_waiting(f, &w);
 }
@@ -118,7 +118,7 @@ static bool is_quiet(void *probe)
     return probe_script_calls(probe) == n_calls;
 }
 
-static void a_wait_of_an_owner_without_locks_is_not_recorded(void **state)
+static void a_wait_of_an_owner_without_locks_is_not_published(void **state)
 {
     struct fixture *f = *state;
     struct waiting w = wait_for_a_peer(f, slow_ms(1500));
@@ -131,13 +131,13 @@ static void a_wait_of_an_owner_without_locks_is_not_recorded(void **state)
     n_calls = probe_script_calls(f->probe);
     assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
     assert_in_range(probe_script_calls(f->probe) - n_calls, 0, 1); /* it leaves the line */
-    assert_int_equal(probe_int(f->probe, "EXISTS %s", w.record), 0);
+    assert_int_equal(probe_int(f->probe, "EXISTS %s", w.hash), 0);
     assert_true(peer_unlock(f->probe, "theirs", PEER));
     assert_true(wait_for_no_keys(f->probe));
 }
 
 /* Another client claims a wait, by hand, and does not confirm it: it has died, say. */
-static void a_record_that_nobody_confirms_proves_nothing(void **state)
+static void a_hash_that_nobody_confirms_proves_nothing(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = ring_client(f, 0, DEADLOCK_MS);
@@ -148,15 +148,15 @@ static void a_record_that_nobody_confirms_proves_nothing(void **state)
         "local\t_blank=string.char(32);"
         "return(redis.call('hset',KEYS[1],'41','5'.._blank..'500'.._blank..'3'.._blank..'hash'.."
         "_blank..'mine','client',ARGV[1].._blank..'peer','beat',ARGV[2]))";
-    char record[80];
+    char hash[80];
 
     assert_result(relock_lock(mine), RELOCK_OK);
     assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
-    snprintf(record, sizeof(record), "relock_waits:{%s}", peer);
-    assert_int_equal(probe_int(f->probe, "EVAL %s 1 %s %s 7", claim, record, peer), 3);
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", peer);
+    assert_int_equal(probe_int(f->probe, "EVAL %s 1 %s %s 7", claim, hash, peer), 3);
     assert_result(relock_timedlock(theirs, (int64_t)slow_ms(6 * DEADLOCK_MS)), RELOCK_TIMEOUT);
-    assert_int_equal(probe_int(f->probe, "HEXISTS %s looked", record), 1);
-    probe_int(f->probe, "DEL %s", record);
+    assert_int_equal(probe_int(f->probe, "HEXISTS %s looked", hash), 1);
+    probe_int(f->probe, "DEL %s", hash);
     assert_true(peer_unlock(f->probe, "theirs", PEER));
     assert_result(relock_unlock(mine), RELOCK_OK);
     assert_int_equal(stats_of(client).deadlocks, 0);
@@ -189,12 +189,12 @@ static void a_user_without_the_right_is_told_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_record_shows_what_the_owner_of_a_hold_waits_for),
-        SERVER_TEST(a_record_goes_with_a_cancelled_wait),
-        SERVER_TEST(a_record_goes_with_its_client),
-        SERVER_TEST(a_forked_child_leaves_the_record_alone),
-        SERVER_TEST(a_wait_of_an_owner_without_locks_is_not_recorded),
-        SERVER_TEST(a_record_that_nobody_confirms_proves_nothing),
+        SERVER_TEST(a_hash_shows_what_the_owner_of_a_hold_waits_for),
+        SERVER_TEST(a_hash_goes_with_a_cancelled_wait),
+        SERVER_TEST(a_hash_goes_with_its_client),
+        SERVER_TEST(a_forked_child_leaves_the_hash_alone),
+        SERVER_TEST(a_wait_of_an_owner_without_locks_is_not_published),
+        SERVER_TEST(a_hash_that_nobody_confirms_proves_nothing),
         SERVER_TEST(a_user_without_the_right_is_told_once),
     };
 

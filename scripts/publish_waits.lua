@@ -1,20 +1,20 @@
 --[[
-Records for which locks the owners of a client have been waiting for long, in place of what was
-recorded before. The client sends it again as long as they wait, and the next time only after the
+Publishes for which locks the owners of a client have been waiting for long, in place of what was
+published before. The client sends it again as long as they wait, and the next time only after the
 answer, with a higher beat: so a beat proves that what it brings was still so when the one before it
 was answered. A command that comes late, over a connection that has ended, brings an old beat and
 changes nothing.
 
-KEYS[1]  the record of the client, "relock_waits:{<client id>}": a hash
+KEYS[1]  the hash of the client, "relock_waits:{<client id>}"
 ARGV[1]  lease, ms
 ARGV[2]  beat
 ARGV[3]  the client: "<client id> <client name>"
 ARGV[4]  for each hold whose owner waits "<field> <length> <value>", where the field is the number
          of the hold, or its token, and the value "<at> <ms> <serial> <form> <lock>": see
-         docs/wire.md; <at> is 0 if the wait has not been recorded yet. Empty: no owner waits
+         docs/wire.md; <at> is 0 if the wait has not been published yet. Empty: no owner waits
 
 Returns  { the time of the server in us, which is <at> in place of 0; 1 if another client has read
-         the record since the last time, else 0 }; nil if the beat is too old
+         the hash since the last time, else 0 }; nil if the beat is too old
 ]]
 local time = redis.call('time')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])

@@ -1,4 +1,4 @@
-#include "deadlock/waits.h"
+#include "deadlock/published.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -13,18 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sending a record ---------------------------------------------------------------------- */
+/* ---- sending a hash -------------------------------------------------------------------------- */
 
 /*
- * There are two records. One has all holds whose owners wait. The other has those of plain locks:
+ * There are two hashes. One has all holds whose owners wait. The other has those of plain locks:
  * their tokens do not show the id of the client, but begin with the same bytes. A wait gets its
- * time from the server with the first record, so it is in the second one only after that.
+ * time from the server with the first hash, so it is in the second one only after that.
  */
 
-#define LEASE_TEXT "5000" /* ms; of the record of a client that has died */
+#define LEASE_TEXT "5000" /* ms; of the hash of a client that has died */
 #define REFUSED_MS 60000  /* before another attempt of a user without the right */
 
-#define ALL 0    /* the record by client id */
+#define ALL 0    /* the hash by client id */
 #define TOKENS 1 /* that of plain locks */
 
 struct send {
@@ -43,14 +43,14 @@ static struct send *send_of(const struct relock_outbox_entry *entry)
     return RELOCK_CONTAINER(struct send, entry, entry);
 }
 
-void relock_waits_arm(struct relock_client *client)
+void relock_published_arm(struct relock_client *client)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
     uint64_t due_ms = relock_clock_sooner(
-        waits->scan_at_ms, relock_clock_sooner(waits->beat_at_ms, waits->look_at_ms));
+        published->scan_at_ms, relock_clock_sooner(published->beat_at_ms, published->look_at_ms));
 
     if (due_ms != RELOCK_NEVER)
-        relock_client_set_timer(client, &waits->timer, due_ms);
+        relock_client_set_timer(client, &published->timer, due_ms);
 }
 
 static bool append(struct send *send, const char *text, size_t len)
@@ -72,7 +72,7 @@ static bool append(struct send *send, const char *text, size_t len)
 
 /* "<field> <length> <at> <ms> <serial> <form> <lock>" */
 STEP bool append_hold(struct send *send, const struct relock_client *client,
-                      const struct relock_recorded_hold *held, uint64_t now_ms)
+                      const struct relock_published_hold *held, uint64_t now_ms)
 {
     const struct relock_waiter *waiter = held->waiter;
     const struct relock_resource *wanted = relock_resource_wanted(waiter);
@@ -94,12 +94,12 @@ STEP bool append_hold(struct send *send, const struct relock_client *client,
 
 STEP bool compose(struct send *send, const struct relock_client *client)
 {
-    const struct relock_waits *waits = relock_waits_of(client);
-    uint64_t beat = waits->records[send->which].beat + 1;
+    const struct relock_published *published = relock_published_of(client);
+    uint64_t beat = published->hashes[send->which].beat + 1;
     uint64_t now_ms = relock_clock_now_ms();
 
-    for (size_t i = 0; i < waits->n_holds; i++) {
-        const struct relock_recorded_hold *held = &waits->holds[i];
+    for (size_t i = 0; i < published->n_holds; i++) {
+        const struct relock_published_hold *held = &published->holds[i];
         bool has_token = held->hold->resource->kind->has_token_only;
 
         if (!relock_chain_counts(held, now_ms) ||
@@ -132,7 +132,7 @@ static bool write_send(const struct relock_outbox_entry *entry, struct relock_re
     const struct send *send = send_of(entry);
     struct relock_call *call = &request->call;
 
-    *call = (struct relock_call){.script = &relock_script_waits_record, .n_args = 4};
+    *call = (struct relock_call){.script = &relock_script_publish_waits, .n_args = 4};
     call->key = (struct relock_text){send->key, send->key_len};
     call->args[0] = relock_text_of(LEASE_TEXT);
     call->args[1] = relock_text_of(send->beat);
@@ -147,7 +147,7 @@ STEP bool learn_time(struct relock_client *client, uint64_t beat, uint64_t at_us
     struct relock_waiter *at;
     bool has_new = false;
 
-    for (at = relock_waits_of(client)->asleep; at; at = at->wait.next) {
+    for (at = relock_published_of(client)->asleep; at; at = at->wait.next) {
         if (at->wait.at_us > 0 || at->wait.sent != beat)
             continue;
         at->wait.at_us = at_us;
@@ -159,27 +159,27 @@ STEP bool learn_time(struct relock_client *client, uint64_t beat, uint64_t at_us
 STEP void take_answer(struct relock_client *client, const struct send *send,
                       const struct redisReply *reply)
 {
-    struct relock_waits *waits = relock_waits_of(client);
-    struct relock_waits_record *record = &waits->records[send->which];
+    struct relock_published *published = relock_published_of(client);
+    struct relock_published_hash *hash = &published->hashes[send->which];
     uint64_t now_ms = relock_clock_now_ms();
     int64_t at_us = 0, looked = 0;
 
     if (!relock_reply_integer(relock_reply_at(reply, 0), &at_us) ||
         !relock_reply_integer(relock_reply_at(reply, 1), &looked))
         looked = 1; /* a beat of this client is there that was never answered */
-    record->beat++;
-    record->may_exist = send->len > 0;
-    if (send->which == ALL && at_us > 0 && learn_time(client, record->beat, (uint64_t)at_us)) {
-        waits->look_at_ms = now_ms;
-        waits->look_pause_ms = 0;
-        waits->records[TOKENS].is_dirty = true;
+    hash->beat++;
+    hash->may_exist = send->len > 0;
+    if (send->which == ALL && at_us > 0 && learn_time(client, hash->beat, (uint64_t)at_us)) {
+        published->look_at_ms = now_ms;
+        published->look_pause_ms = 0;
+        published->hashes[TOKENS].is_dirty = true;
     }
     if (looked > 0)
-        record->is_dirty = record->is_dirty || record->may_exist;
-    if (!record->may_exist && !record->is_dirty)
+        hash->is_dirty = hash->is_dirty || hash->may_exist;
+    if (!hash->may_exist && !hash->is_dirty)
         return;
-    if (record->is_dirty || waits->records[TOKENS].is_dirty)
-        waits->beat_at_ms = now_ms;
+    if (hash->is_dirty || published->hashes[TOKENS].is_dirty)
+        published->beat_at_ms = now_ms;
 }
 
 /* Without the right, or the command TIME, there is no detection between processes. */
@@ -195,10 +195,10 @@ STEP void log_refusal(struct relock_client *client, int result, const struct red
 {
     char why[RELOCK_WHY_MAX];
 
-    if (relock_waits_of(client)->is_refused)
+    if (relock_published_of(client)->is_refused)
         return;
-    relock_waits_of(client)->is_refused = true;
-    relock_explain(why, &relock_script_waits_record, relock_reply_error(reply));
+    relock_published_of(client)->is_refused = true;
+    relock_explain(why, &relock_script_publish_waits, relock_reply_error(reply));
     relock_mutex_unlock(&client->mutex);
     relock_log_cause(&client->log, (struct relock_cause){"waits not recorded", result},
                      RELOCK_LOG_WARNING,
@@ -211,24 +211,24 @@ STEP void log_refusal(struct relock_client *client, int result, const struct red
 STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                   const struct redisReply *reply)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
     struct send *send = send_of(entry);
-    struct relock_waits_record *record = &waits->records[send->which];
+    struct relock_published_hash *hash = &published->hashes[send->which];
 
-    record->is_sent = false;
-    waits->beat_at_ms = relock_clock_in(RELOCK_RECORD_BEAT_MS);
+    hash->is_sent = false;
+    published->beat_at_ms = relock_clock_in(RELOCK_PUBLISHED_BEAT_MS);
     if (result == RELOCK_OK) {
-        waits->is_refused = false;
+        published->is_refused = false;
         take_answer(client, send, reply);
     } else if (is_impossible(result, reply)) {
-        record->may_exist = false;
-        waits->beat_at_ms = relock_clock_in(REFUSED_MS);
+        hash->may_exist = false;
+        published->beat_at_ms = relock_clock_in(REFUSED_MS);
         log_refusal(client, result, reply);
     } else if (entry->is_sent) {
-        record->may_exist = true;
+        hash->may_exist = true;
     }
     free_send(send);
-    relock_waits_arm(client);
+    relock_published_arm(client);
     relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
 }
 
@@ -252,11 +252,11 @@ static char *describe(const struct relock_client *client)
     return text;
 }
 
-/* Sends a record, or nothing if it is empty and Redis has none. One at a time of each. Returns
+/* Sends a hash, or nothing if it is empty and Redis has none. One at a time of each. Returns
  * false if there is no memory. The I/O thread. */
-static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQUIRES(client->mutex)
+static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_waits_record *record = &relock_waits_of(client)->records[which];
+    struct relock_published_hash *hash = &relock_published_of(client)->hashes[which];
     struct send *new = calloc(1, sizeof(*new));
     char token[RELOCK_FIELD_MAX];
 
@@ -269,8 +269,8 @@ static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQ
         free_send(new);
         return false;
     }
-    record->is_dirty = false;
-    if (new->len == 0 && !record->may_exist) {
+    hash->is_dirty = false;
+    if (new->len == 0 && !hash->may_exist) {
         free_send(new);
         return true;
     }
@@ -278,30 +278,30 @@ static bool record_send(struct relock_client *client, unsigned which) RELOCK_REQ
     new->key_len = which == TOKENS
                        ? relock_chain_key(new->key, token, (size_t)2 * RELOCK_TOKENS_PREFIX)
                        : relock_chain_key(new->key, client->id, RELOCK_UUID_LEN);
-    record->is_sent = true;
+    hash->is_sent = true;
     relock_outbox_post(client, &client->guarded.commands, &new->entry);
     return true;
 }
 
-/* ---- when to record ------------------------------------------------------------------------ */
+/* ---- when to publish ------------------------------------------------------------------------- */
 
 #define SCAN_MS 1000    /* an owner that waits may get and lose holds through other threads */
 #define SCAN_MIN_MS 20  /* many waits are found at once */
-#define HOLDS_MOST 1000 /* that are recorded */
+#define HOLDS_MOST 1000 /* that are published */
 
 STEP void send_soon(struct relock_client *client)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
 
-    for (unsigned i = 0; i < RELOCK_WAITS_RECORDS; i++)
-        waits->records[i].is_dirty = true;
-    if (waits->beat_at_ms > 0 && !waits->is_refused) {
-        waits->beat_at_ms = 0;
-        relock_waits_arm(client);
+    for (unsigned i = 0; i < RELOCK_PUBLISHED_HASHES; i++)
+        published->hashes[i].is_dirty = true;
+    if (published->beat_at_ms > 0 && !published->is_refused) {
+        published->beat_at_ms = 0;
+        relock_published_arm(client);
     }
 }
 
-/* ---- what is recorded ---------------------------------------------------------------------- */
+/* ---- what is published ----------------------------------------------------------------------- */
 
 /* When it will have lasted for long. */
 static uint64_t long_at(const struct relock_client *client, const struct relock_waiter *waiter)
@@ -325,12 +325,12 @@ STEP struct relock_waiter *wait_of(const struct relock_client *client, uint64_t 
 
 STEP void forget_holds(struct relock_client *client)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
 
-    while (waits->n_holds > 0) {
-        const struct relock_recorded_hold *last = &waits->holds[--waits->n_holds];
+    while (published->n_holds > 0) {
+        const struct relock_published_hold *last = &published->holds[--published->n_holds];
 
-        last->waiter->wait.is_recorded = false;
+        last->waiter->wait.is_published = false;
         relock_holds_unref(client, last->hold);
     }
 }
@@ -338,8 +338,8 @@ STEP void forget_holds(struct relock_client *client)
 /* Finds the holds whose owners have waited for long. */
 STEP void scan(struct relock_client *client, uint64_t now_ms)
 {
-    struct relock_waits *waits = relock_waits_of(client);
-    struct relock_recorded_hold held;
+    struct relock_published *published = relock_published_of(client);
+    struct relock_published_hold held;
 
     forget_holds(client);
     DL_FOREACH2(client->guarded.holds, held.hold, client_next)
@@ -347,22 +347,23 @@ STEP void scan(struct relock_client *client, uint64_t now_ms)
         if (held.hold->count == 0 || held.hold->detached || held.hold->resource->kind->is_composite)
             continue;
         held.waiter = wait_of(client, held.hold->owner, now_ms);
-        if (!held.waiter || !relock_chain_counts(&held, now_ms) || waits->n_holds >= HOLDS_MOST ||
-            !relock_graph_has_room((void **)&waits->holds, waits->n_holds, sizeof(held)))
+        if (!held.waiter || !relock_chain_counts(&held, now_ms) ||
+            published->n_holds >= HOLDS_MOST ||
+            !relock_graph_has_room((void **)&published->holds, published->n_holds, sizeof(held)))
             continue;
         (void)relock_holds_ref(held.hold);
-        held.waiter->wait.is_recorded = true;
-        waits->holds[waits->n_holds++] = held;
+        held.waiter->wait.is_published = true;
+        published->holds[published->n_holds++] = held;
     }
 }
 
 /* When the next wait will have lasted for long. */
 STEP uint64_t next_scan(const struct relock_client *client, uint64_t now_ms)
 {
-    uint64_t next_ms = relock_waits_of(client)->asleep ? now_ms + SCAN_MS : RELOCK_NEVER;
+    uint64_t next_ms = relock_published_of(client)->asleep ? now_ms + SCAN_MS : RELOCK_NEVER;
     const struct relock_waiter *at;
 
-    for (at = relock_waits_of(client)->asleep; at; at = at->wait.next) {
+    for (at = relock_published_of(client)->asleep; at; at = at->wait.next) {
         if (long_at(client, at) > now_ms)
             return relock_clock_sooner(
                 next_ms, relock_clock_later(long_at(client, at), now_ms + SCAN_MIN_MS));
@@ -370,125 +371,125 @@ STEP uint64_t next_scan(const struct relock_client *client, uint64_t now_ms)
     return next_ms;
 }
 
-/* ---- the timer ----------------------------------------------------------------------------- */
+/* ---- the timer ------------------------------------------------------------------------------- */
 
-STEP void send_records(struct relock_client *client, uint64_t now_ms)
+STEP void publish_all(struct relock_client *client, uint64_t now_ms)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
 
-    waits->beat_at_ms = RELOCK_NEVER;
-    for (unsigned i = 0; i < RELOCK_WAITS_RECORDS; i++) {
-        if (waits->records[i].is_sent)
+    published->beat_at_ms = RELOCK_NEVER;
+    for (unsigned i = 0; i < RELOCK_PUBLISHED_HASHES; i++) {
+        if (published->hashes[i].is_sent)
             continue;
-        if (!record_send(client, i)) /* out of memory */
-            waits->beat_at_ms = now_ms + RELOCK_RECORD_BEAT_MS;
+        if (!publish(client, i)) /* out of memory */
+            published->beat_at_ms = now_ms + RELOCK_PUBLISHED_BEAT_MS;
     }
 }
 
 STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 {
-    struct relock_waits *waits = RELOCK_CONTAINER(struct relock_waits, timer, timer);
-    struct relock_client *client = waits->client;
+    struct relock_published *published = RELOCK_CONTAINER(struct relock_published, timer, timer);
+    struct relock_client *client = published->client;
 
-    if (waits->scan_at_ms <= now_ms) {
+    if (published->scan_at_ms <= now_ms) {
         scan(client, now_ms);
-        waits->scan_at_ms = next_scan(client, now_ms);
-        if (waits->n_holds > 0 && !waits->is_refused)
-            waits->beat_at_ms = now_ms;
+        published->scan_at_ms = next_scan(client, now_ms);
+        if (published->n_holds > 0 && !published->is_refused)
+            published->beat_at_ms = now_ms;
     }
-    if (waits->beat_at_ms <= now_ms)
-        send_records(client, now_ms);
-    if (waits->look_at_ms <= now_ms)
+    if (published->beat_at_ms <= now_ms)
+        publish_all(client, now_ms);
+    if (published->look_at_ms <= now_ms)
         relock_chain_look(client);
-    relock_waits_arm(client);
+    relock_published_arm(client);
 }
 
-/* ---- the life of a wait -------------------------------------------------------------------- */
+/* ---- the life of a wait ---------------------------------------------------------------------- */
 
 /* The lock of a wait for several servers is none in Redis. */
 STEP void enter(struct relock_client *client, struct relock_waiter *waiter)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
 
     if (waiter->queues_on->kind->is_composite)
         return;
-    waiter->wait = (struct relock_wait){.serial = ++waits->serial};
-    DL_APPEND2(waits->asleep, waiter, wait.prev, wait.next);
-    if (long_at(client, waiter) >= waits->scan_at_ms)
+    waiter->wait = (struct relock_published_wait){.serial = ++published->serial};
+    DL_APPEND2(published->asleep, waiter, wait.prev, wait.next);
+    if (long_at(client, waiter) >= published->scan_at_ms)
         return;
-    waits->scan_at_ms = long_at(client, waiter);
-    relock_waits_arm(client);
+    published->scan_at_ms = long_at(client, waiter);
+    relock_published_arm(client);
 }
 
 STEP void leave(struct relock_client *client, struct relock_waiter *waiter)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
     size_t n = 0;
 
     if (waiter->wait.serial == 0)
         return;
-    DL_DELETE2(waits->asleep, waiter, wait.prev, wait.next);
+    DL_DELETE2(published->asleep, waiter, wait.prev, wait.next);
     waiter->wait.serial = 0;
     free(waiter->wait.proof);
     waiter->wait.proof = NULL;
-    if (!waiter->wait.is_recorded)
+    if (!waiter->wait.is_published)
         return;
-    for (size_t i = 0; i < waits->n_holds; i++) {
-        if (waits->holds[i].waiter == waiter)
-            relock_holds_unref(client, waits->holds[i].hold);
+    for (size_t i = 0; i < published->n_holds; i++) {
+        if (published->holds[i].waiter == waiter)
+            relock_holds_unref(client, published->holds[i].hold);
         else
-            waits->holds[n++] = waits->holds[i];
+            published->holds[n++] = published->holds[i];
     }
-    waits->n_holds = n;
+    published->n_holds = n;
     send_soon(client);
 }
 
 /* Whether Redis has nothing of this client, and owes no answer. */
 STEP bool is_drained(const struct relock_client *client)
 {
-    const struct relock_waits *waits = relock_waits_of(client);
+    const struct relock_published *published = relock_published_of(client);
 
-    for (unsigned i = 0; i < RELOCK_WAITS_RECORDS; i++)
-        if (waits->records[i].is_sent || waits->records[i].may_exist)
+    for (unsigned i = 0; i < RELOCK_PUBLISHED_HASHES; i++)
+        if (published->hashes[i].is_sent || published->hashes[i].may_exist)
             return false;
-    return waits->n_asked == 0;
+    return published->n_asked == 0;
 }
 
-STEP void close_waits(struct relock_client *client)
+STEP void close_published(struct relock_client *client)
 {
-    struct relock_waits *waits = relock_waits_of(client);
+    struct relock_published *published = relock_published_of(client);
 
-    relock_client_unset_timer(client, &waits->timer);
+    relock_client_unset_timer(client, &published->timer);
     forget_holds(client);
-    free(waits->holds);
-    relock_graph_clear(&waits->graph);
+    free(published->holds);
+    relock_graph_clear(&published->graph);
 }
 
 static const struct relock_client_hook_ops ops = {
     .wait_begins = enter,
     .wait_ends = leave,
     .is_drained = is_drained,
-    .close = close_waits,
+    .close = close_published,
 };
 
-RELOCK_UNCHECKED int relock_waits_attach(struct relock_client *client)
+RELOCK_UNCHECKED int relock_published_attach(struct relock_client *client)
 {
-    struct relock_waits *waits;
+    struct relock_published *published;
 
     if (client->options.deadlock_ms == RELOCK_FOREVER)
         return RELOCK_OK;
-    if (!relock_client_attach(client, &ops, sizeof(*waits)))
+    if (!relock_client_attach(client, &ops, sizeof(*published)))
         return RELOCK_E_NOMEM;
-    waits = relock_waits_of(client);
-    waits->client = client;
-    relock_timer_init(&waits->timer, fire);
-    waits->scan_at_ms = RELOCK_NEVER;
-    waits->beat_at_ms = RELOCK_NEVER;
-    waits->look_at_ms = RELOCK_NEVER;
+    published = relock_published_of(client);
+    published->client = client;
+    relock_timer_init(&published->timer, fire);
+    published->scan_at_ms = RELOCK_NEVER;
+    published->beat_at_ms = RELOCK_NEVER;
+    published->look_at_ms = RELOCK_NEVER;
     return RELOCK_OK;
 }
 
-struct relock_waits *relock_waits_of(const struct relock_client *client)
+struct relock_published *relock_published_of(const struct relock_client *client)
 {
-    return RELOCK_CONTAINER(struct relock_waits, hook, relock_client_hook_of(client, &ops));
+    return RELOCK_CONTAINER(struct relock_published, hook, relock_client_hook_of(client, &ops));
 }
