@@ -12,7 +12,7 @@
  *
  * What stands for what:
  *
- *   begin, look      relock_take_join, relock_wait_next     lib/lock/call/take.c call/take.c
+ *   begin, look      relock_take_join, relock_waiter_next     lib/lock/call/take.c call/take.c
  *   ask              relock_ask                             lib/lock/call/ask.c
  *   search()         relock_deadlock_enter                  lib/lock/state/deadlock.c
  *   leave()          relock_deadlock_leave                  lib/lock/state/deadlock.c

@@ -108,7 +108,7 @@ STEP int look_for_end(struct acquire_call *call)
 {
     if (call->base.is_unheard && call->acquire.waiter.end != RELOCK_WAITER_GRANTED)
         return RELOCK_CANCELLED;
-    return relock_wait_end(&call->acquire);
+    return relock_waiter_ended(&call->acquire);
 }
 
 STEP void wait_turn(struct acquire_call *call)
@@ -117,17 +117,17 @@ STEP void wait_turn(struct acquire_call *call)
     int r;
 
     do {
-        switch (relock_wait_next(&call->acquire, &until_ms, &r)) {
-        case RELOCK_WAIT_ENDS:
+        switch (relock_waiter_next(&call->acquire, &until_ms, &r)) {
+        case RELOCK_WAITER_ENDS:
             leave_queue(call, r);
             return;
-        case RELOCK_WAIT_LOOKS:
+        case RELOCK_WAITER_LOOKS:
             break;
-        case RELOCK_WAIT_SLEEPS:
+        case RELOCK_WAITER_SLEEPS:
             call->phase = QUEUED;
             relock_async_sleep(&call->base, until_ms);
             return;
-        case RELOCK_WAIT_ASKS:
+        case RELOCK_WAITER_ASKS:
             ask(call);
             return;
         }
@@ -152,7 +152,7 @@ STEP void take_answer(struct acquire_call *call)
 
     if (call->answer.verdict == RELOCK_VERDICT_DONE)
         relock_watchdog_own_change(acquire->client, acquire->resource);
-    r = relock_wait_asked(acquire, r);
+    r = relock_waiter_asked(acquire, r);
     if (r == RELOCK_BUSY && !acquire->waiter.tries)
         go_on_waiting(call);
     else
@@ -238,7 +238,7 @@ STEP void step(struct relock_async *base)
         begin(call);
         break;
     case QUEUED:
-        relock_wait_woken(&call->acquire);
+        relock_waiter_woken(&call->acquire);
         go_on_waiting(call);
         break;
     case ASKS:

@@ -36,7 +36,7 @@
 #define HALF_MOVED_RECHECK_MS 1000
 
 /* Check the owner's other side first: the holder ahead may be this owner. */
-int relock_wait_end(struct relock_acquire *acquire)
+int relock_waiter_ended(struct relock_acquire *acquire)
 {
     int r = RELOCK_OK;
 
@@ -105,8 +105,9 @@ static uint64_t bounded_recheck_after(const struct relock_acquire *acquire)
 }
 
 /* Plans the sleep until the gate opens, or until the head is to ask again. */
-static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t now_ms,
-                                        uint64_t *until_ms) RELOCK_REQUIRES(acquire->client->mutex)
+static enum relock_waiter_step plan_sleep(struct relock_acquire *acquire, uint64_t now_ms,
+                                          uint64_t *until_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_resource *resource = acquire->waiter.queues_on;
     struct relock_stats *stats = &acquire->client->guarded.stats;
@@ -120,7 +121,7 @@ static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t
         if (acquire->has_slept && !has_lease_ended(resource, now_ms) && !resource->kind->is_polled)
             stats->rechecks++;
         relock_resource_signal(resource, false);
-        return RELOCK_WAIT_LOOKS;
+        return RELOCK_WAITER_LOOKS;
     }
     *until_ms = relock_clock_sooner(*until_ms, recheck_ms);
     if (yields(acquire, now_ms) && resource->yields_until_ms < *until_ms &&
@@ -130,10 +131,10 @@ static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t
         stats->waits++;
     acquire->has_slept = is_head;
     RELOCK_PROBE(wait, resource->name, acquire->waiter.owner, resource->line.place);
-    return RELOCK_WAIT_SLEEPS;
+    return RELOCK_WAITER_SLEEPS;
 }
 
-void relock_wait_woken(struct relock_acquire *acquire)
+void relock_waiter_woken(struct relock_acquire *acquire)
 {
     if (acquire->has_slept && acquire->waiter.queues_on->retry == RELOCK_RETRY_FOR_MESSAGE)
         acquire->client->guarded.stats.wakes++;
@@ -152,7 +153,7 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t until_ms)
     else
         (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
     relock_mutex_lock(&acquire->client->mutex);
-    relock_wait_woken(acquire);
+    relock_waiter_woken(acquire);
 }
 
 /*
@@ -167,8 +168,8 @@ static bool has_tried_enough(const struct relock_acquire *acquire)
     return acquire->waiter.has_asked;
 }
 
-enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t *until_ms,
-                                       int *result)
+enum relock_waiter_step relock_waiter_next(struct relock_acquire *acquire, uint64_t *until_ms,
+                                           int *result)
 {
     uint64_t now_ms = relock_clock_now_ms();
     bool is_late = now_ms >= relock_acquire_until_ms(acquire);
@@ -181,17 +182,17 @@ enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t 
                   !yields(acquire, now_ms);
     }
     if (may_ask)
-        return RELOCK_WAIT_ASKS;
+        return RELOCK_WAITER_ASKS;
     if (is_late)
         *result = relock_acquire_be_late(acquire);
     else if (!relock_deadlock_enter(acquire->client, &acquire->waiter, acquire->why))
         *result = RELOCK_E_DEADLOCK;
     else
         return plan_sleep(acquire, now_ms, until_ms);
-    return RELOCK_WAIT_ENDS;
+    return RELOCK_WAITER_ENDS;
 }
 
-int relock_wait_asked(struct relock_acquire *acquire, int result)
+int relock_waiter_asked(struct relock_acquire *acquire, int result)
 {
     if (result == RELOCK_E_CONN && !acquire->waiter.tries &&
         relock_clock_now_ms() >= acquire->deadline_ms)
@@ -199,7 +200,7 @@ int relock_wait_asked(struct relock_acquire *acquire, int result)
     return result;
 }
 
-/* After relock_wait_end said RELOCK_BUSY: waits in the queue and asks Redis when it is this
+/* After relock_waiter_ended said RELOCK_BUSY: waits in the queue and asks Redis when it is this
  * waiter's turn. Returns as relock_ask, and RELOCK_TIMEOUT. */
 __attribute__((flatten)) static int wait_turn(struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -208,21 +209,21 @@ __attribute__((flatten)) static int wait_turn(struct relock_acquire *acquire)
     int r;
 
     do {
-        switch (relock_wait_next(acquire, &until_ms, &r)) {
-        case RELOCK_WAIT_ENDS:
+        switch (relock_waiter_next(acquire, &until_ms, &r)) {
+        case RELOCK_WAITER_ENDS:
             return r;
-        case RELOCK_WAIT_LOOKS:
+        case RELOCK_WAITER_LOOKS:
             break;
-        case RELOCK_WAIT_SLEEPS:
+        case RELOCK_WAITER_SLEEPS:
             sleep_in_queue(acquire, until_ms);
             break;
-        case RELOCK_WAIT_ASKS:
-            r = relock_wait_asked(acquire, relock_ask(acquire));
+        case RELOCK_WAITER_ASKS:
+            r = relock_waiter_asked(acquire, relock_ask(acquire));
             if (r != RELOCK_BUSY || acquire->waiter.tries)
                 return r;
             break;
         }
-    } while ((r = relock_wait_end(acquire)) == RELOCK_BUSY);
+    } while ((r = relock_waiter_ended(acquire)) == RELOCK_BUSY);
     return r;
 }
 
@@ -334,7 +335,7 @@ int relock_take_join(struct relock_acquire *acquire)
     relock_resource_wait_on(&acquire->waiter);
     acquire->waiter.has_asked = false;
     acquire->pause_ms = first_pause_ms(resource);
-    r = relock_wait_end(acquire);
+    r = relock_waiter_ended(acquire);
     if (r == RELOCK_BUSY && resource->cached)
         r = relock_cache_take(acquire);
     if (r != RELOCK_BUSY)

@@ -26,7 +26,7 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how, struct r
  *   check    returns a failure if the call must be refused
  *   init     fills the state of the call
  *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
- *            RELOCK_AGAIN as relock_wait_end()
+ *            RELOCK_AGAIN as relock_waiter_ended()
  *   leave    after RELOCK_JOINED: ends the wait with its result
  *   count    counts the call
  *   report   returns the hold to the caller; or names the lock that was not acquired, and logs why
@@ -54,26 +54,26 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
  * Returns RELOCK_BUSY if the wait goes on; RELOCK_OK with `acquire->hold` after a hand-off,
  * RELOCK_AGAIN if the owner has got the lock by another thread, or the result of the call.
  */
-int relock_wait_end(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+int relock_waiter_ended(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
 /* The next step of the call. */
-enum relock_wait_step {
-    RELOCK_WAIT_ENDS,   /* it returns the result */
-    RELOCK_WAIT_LOOKS,  /* it looks again at once */
-    RELOCK_WAIT_SLEEPS, /* until its gate opens, or until a time */
-    RELOCK_WAIT_ASKS,   /* Redis */
+enum relock_waiter_step {
+    RELOCK_WAITER_ENDS,   /* it returns the result */
+    RELOCK_WAITER_LOOKS,  /* it looks again at once */
+    RELOCK_WAITER_SLEEPS, /* until its gate opens, or until a time */
+    RELOCK_WAITER_ASKS,   /* Redis */
 };
 
-/* After relock_wait_end said RELOCK_BUSY: sets `*until_ms` if the call sleeps, and `*result` if it
- * ends. */
-enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t *until_ms,
-                                       int *result) RELOCK_REQUIRES(acquire->client->mutex);
+/* After relock_waiter_ended said RELOCK_BUSY: sets `*until_ms` if the call sleeps, and `*result` if
+ * it ends. */
+enum relock_waiter_step relock_waiter_next(struct relock_acquire *acquire, uint64_t *until_ms,
+                                           int *result) RELOCK_REQUIRES(acquire->client->mutex);
 
 /* The call has slept. */
-void relock_wait_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+void relock_waiter_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
 /* The call has asked Redis, with that result. Returns what the result means for the wait. */
-int relock_wait_asked(struct relock_acquire *acquire, int result)
+int relock_waiter_asked(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
 #endif
