@@ -14,7 +14,7 @@
  * What stands for what:
  *
  *   acquire(), release_all()   relock_take, relock_release            lib/lock/call/take.c call/release.c
- *   give                       relock_reuse_hand_off                  lib/lock/hold/cache.c
+ *   give                       relock_cache_hand_off                  lib/lock/hold/cache.c
  *   s_owner                    scan                                   lib/deadlock/published.c
  *   COUNTS                     relock_chain_counts                    lib/deadlock/chain.c
  *   publisher                  publish, on_sent                       lib/deadlock/published.c

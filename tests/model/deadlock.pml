@@ -16,7 +16,7 @@
  *   ask              relock_ask                             lib/lock/call/ask.c
  *   search()         relock_deadlock_enter                  lib/lock/state/deadlock.c
  *   leave()          relock_deadlock_leave                  lib/lock/state/deadlock.c
- *   give             relock_reuse_hand_off, a release       lib/lock/hold/cache.c call/release.c
+ *   give             relock_cache_hand_off, a release       lib/lock/hold/cache.c call/release.c
  *   lose             relock_holds_lose                      lib/lock/hold/holds.c
  *
  * A step that is atomic here is one critical section of the client's mutex, or one script of Redis.

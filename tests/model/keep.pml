@@ -13,7 +13,7 @@
  * What stands for what (lib/lock/ where nothing else is said):
  *
  *   keep, take      relock_cache_keep, relock_cache_take               cache.c
- *                   reuse_cache, relock_reuse_take_cached              cache.c
+ *                   reuse_cache, relock_cache_give                     cache.c
  *   recall          relock_cache_recall, relock_cache_clear            cache.c
  *   leave           relock_let_go, relock_settle_step                  settle.c
  *   may_keep        may_be_cached, and the mark in the number          holds.c, keys.c

@@ -24,7 +24,7 @@
  *   nest           relock_levels_add, conclude                         lib/lock/hold/levels.c
  *   extend         relock_levels_extend, conclude                      lib/lock/hold/levels.c
  *   last           release_last, relock_release_lost                   lib/lock/call/release.c
- *   hand off       relock_reuse_hand_off                               lib/lock/hold/cache.c
+ *   hand off       relock_cache_hand_off                               lib/lock/hold/cache.c
  *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/hold/holds.c
  *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_renewed, take_answer,
  *                  relock_watchdog_up                                  lib/lock/hold/watchdog.c

@@ -30,7 +30,7 @@
  *   keep            relock_levels_extend, conclude                     lib/lock/hold/levels.c
  *   partly, last    relock_levels_remove                               lib/lock/hold/levels.c
  *                   release_last, judge_last                           lib/lock/call/release.c
- *   hand off        next_owner, relock_reuse_hand_off                  lib/lock/hold/cache.c
+ *   hand off        next_owner, relock_cache_hand_off                  lib/lock/hold/cache.c
  *   fresh()         relock_holds_new, relock_keys_number               lib/lock/hold/holds.c state/keys.c
  *   settle()        relock_holds_settle                                lib/lock/hold/holds.c
  *   settler         relock_settle_step, release, on_released           lib/lock/hold/settle.c

@@ -42,7 +42,7 @@
  *                                                                      ask.c
  *                   release, release_last, relock_release_lost, judge_last
  *                                                                      release.c
- *                   relock_reuse_hand_off, next_owner                  cache.c
+ *                   relock_cache_hand_off, next_owner                  cache.c
  *                   relock_let_go                                      settle.c
  *   fresh, settle   relock_holds_new, relock_holds_settle              holds.c
  *   watchdog        relock_holds_lose, relock_holds_check_time, relock_holds_suspect,

@@ -98,7 +98,7 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->held_us = view->began_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
     RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
-    stays = relock_reuse_hand_off(lock->client, hold, view->began_us / 1000);
+    stays = relock_cache_hand_off(lock->client, hold, view->began_us / 1000);
     if (stays)
         hold->since_us = view->began_us;
     else

@@ -57,7 +57,7 @@ static struct relock_waiter *next_owner(const struct relock_client *client,
     return head;
 }
 
-bool relock_reuse_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     struct relock_waiter *waiter = next_owner(client, hold, now_ms);
 
@@ -101,8 +101,8 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
         relock_holds_arm(client, hold, now_ms);
 }
 
-void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *hold,
-                              struct relock_waiter *waiter, uint64_t now_us)
+void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
+                       struct relock_waiter *waiter, uint64_t now_us)
 {
     uint64_t now_ms = now_us / 1000;
 
@@ -114,18 +114,18 @@ void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *
     relock_holds_verify(client, hold, now_ms);
 }
 
-void relock_reuse_lose(struct relock_client *client, struct relock_hold *hold, int reason,
+void relock_cache_lose(struct relock_client *client, struct relock_hold *hold, int reason,
                        uint64_t now_ms)
 {
     if (relock_hold_is_held(hold)) {
         relock_holds_lose(client, hold, reason, now_ms);
     } else if (hold->state == RELOCK_HOLD_CACHED) {
-        relock_reuse_leave_cache(client, hold);
+        relock_cache_drop(client, hold);
         relock_holds_end(client, hold);
     }
 }
 
-void relock_reuse_leave_cache(struct relock_client *client, struct relock_hold *hold)
+void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_LEAVING;
     hold->resource->cached = NULL;
@@ -152,7 +152,7 @@ static void take(struct relock_acquire *acquire, struct relock_hold *hold, uint6
 {
     acquire->joined_us = now_us;
     acquire->waiter.queues_on = NULL;
-    relock_reuse_take_cached(acquire->client, hold, &acquire->waiter, now_us);
+    relock_cache_give(acquire->client, hold, &acquire->waiter, now_us);
     acquire->valid_until_ms = hold->valid_until_ms;
     acquire->hold = relock_holds_ref(hold);
 }
@@ -194,7 +194,7 @@ void relock_cache_release(struct relock_client *client, struct relock_hold *hold
     struct relock_answer answer = {.sent_ms = relock_clock_now_ms(), .why = why};
 
     resource->refs++; /* it may end with the hold */
-    relock_reuse_leave_cache(client, hold);
+    relock_cache_drop(client, hold);
     resource->kind->operations->release(client, hold, deadline_ms, &answer);
     if (answer.verdict == RELOCK_VERDICT_FAILED)
         resource->kind->operations->let_go(client, hold, relock_clock_now_ms());

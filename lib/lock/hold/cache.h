@@ -24,21 +24,21 @@
 #include "lock/state/resource.h"
 
 /* Hands it off with its number to the head of the queue, if possible. Returns whether it did. */
-bool relock_reuse_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
 /* The owner of the waiter, which has not joined the queue, gets the cached hold. */
-void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *hold,
-                              struct relock_waiter *waiter, uint64_t now_us)
+void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
+                       struct relock_waiter *waiter, uint64_t now_us)
     RELOCK_REQUIRES(client->mutex);
 
 /* Redis does not have it any more. If an owner has it, that owner loses it; if it is cached, it
  * ends. Else nothing happens. */
-void relock_reuse_lose(struct relock_client *client, struct relock_hold *hold, int reason,
+void relock_cache_lose(struct relock_client *client, struct relock_hold *hold, int reason,
                        uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
 /* The cached hold does not stay any longer: the caller releases or ends it. */
-void relock_reuse_leave_cache(struct relock_client *client, struct relock_hold *hold)
+void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 /* The last level of the hold is released. Returns whether it stays in the cache. */

@@ -177,7 +177,7 @@ static void leave(struct relock_client *client, struct relock_hold *hold, uint64
 static void leave_cache(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_reuse_leave_cache(client, hold);
+    relock_cache_drop(client, hold);
     relock_subscription_idle(client, hold->resource);
 }
 

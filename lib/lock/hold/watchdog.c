@@ -401,7 +401,7 @@ static void take_answer(struct relock_client *client, struct relock_hold *hold,
     } else if (verdict == RELOCK_VERDICT_DONE)
         relock_holds_renew(client, hold, now_ms);
     else if (relock_verdict_loss(verdict))
-        relock_reuse_lose(client, hold, relock_verdict_loss(verdict), now_ms);
+        relock_cache_lose(client, hold, relock_verdict_loss(verdict), now_ms);
     else
         relock_let_go_suspect(client, hold, RELOCK_E_SERVER);
 }
@@ -485,7 +485,7 @@ static void on_checked(void *arg, int result, const struct redisReply *reply)
         reason = relock_verdict_loss(relock_verdict_renewal(reply));
     relock_mutex_lock(&client->mutex);
     if (reason)
-        relock_reuse_lose(client, hold, reason, now_ms);
+        relock_cache_lose(client, hold, reason, now_ms);
     relock_tracked_answered(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
     relock_holds_unref(client, hold);

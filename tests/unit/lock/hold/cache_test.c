@@ -17,7 +17,7 @@ static void prepare(void)
 
 static void leave(void)
 {
-    relock_reuse_leave_cache(&client, hold);
+    relock_cache_drop(&client, hold);
     relock_holds_end(&client, hold);
 }
 
@@ -58,7 +58,7 @@ static void the_next_owner_gets_the_same_hold_and_verifies_it(void **state)
     assert_true(relock_cache_keep(&client, hold, resource->taken_ms));
     client.options.max_hold_ms = 5000;
     waiters[1].queues_on = NULL;
-    relock_reuse_take_cached(&client, hold, &waiters[1], now_ms * 1000);
+    relock_cache_give(&client, hold, &waiters[1], now_ms * 1000);
     assert_int_equal(hold->state, RELOCK_HOLD_HELD);
     assert_int_equal(hold->owner, 2);
     assert_int_equal(hold->number, number);
@@ -85,7 +85,7 @@ static void pairs_leave_the_timer_as_it_is(void **state)
     for (int i = 0; i < 4; i++) {
         assert_true(relock_cache_keep(&client, hold, now_ms + i));
         waiters[1].queues_on = NULL;
-        relock_reuse_take_cached(&client, hold, &waiters[1], (now_ms + i) * 1000);
+        relock_cache_give(&client, hold, &waiters[1], (now_ms + i) * 1000);
         hold->count = 0;
         assert_int_equal(hold->timer.due_ms, now_ms + 5);
     }
@@ -149,13 +149,13 @@ static void a_hold_that_may_be_cached_is_handed_off_for_longer(void **state)
     (void)state;
 
     client.options.handoff_ms = 10;
-    assert_false(relock_reuse_hand_off(&client, hold, late_ms));
+    assert_false(relock_cache_hand_off(&client, hold, late_ms));
     hold->cache_until_ms = resource->taken_ms + KEEP_MS;
     hold->recalled = true;
-    assert_false(relock_reuse_hand_off(&client, hold, late_ms));
+    assert_false(relock_cache_hand_off(&client, hold, late_ms));
     hold->recalled = false;
-    assert_true(relock_reuse_hand_off(&client, hold, late_ms));
-    assert_false(relock_reuse_hand_off(&client, hold, resource->taken_ms + KEEP_MS));
+    assert_true(relock_cache_hand_off(&client, hold, late_ms));
+    assert_false(relock_cache_hand_off(&client, hold, resource->taken_ms + KEEP_MS));
     relock_holds_unref(&client, hold); /* reference of the new owner */
     finish();
 }
