@@ -50,7 +50,7 @@ void relock_client_shutdown(struct relock_client *client)
     if (!client || !relock_client_enter(client, false, &guard))
         return;
     shut_down(client);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
 }
 
 /* Whether Redis has released all that no owner holds any more. */
@@ -172,7 +172,7 @@ struct relock_client *relock_client_free(struct relock_client *client)
                          "call it elsewhere");
     else
         close_client(client);
-    relock_thread_leave(&thread);
+    relock_thread_restore(&thread);
     return NULL;
 }
 
@@ -356,7 +356,7 @@ int relock_client_make(const struct relock_options *options, relock_attach_fn *a
         r = make(&read, &log, attach, client);
     if (r < 0)
         (void)relock_logger_free(log.logger);
-    relock_thread_leave(&thread);
+    relock_thread_restore(&thread);
     return r;
 }
 
@@ -388,7 +388,7 @@ int relock_client_stats(struct relock_client *client, struct relock_stats *stats
     now.log_dropped = relock_logger_dropped(client->log.logger);
     now.reconnects = atomic_load(&client->server.counts->reconnects);
     now.connected = are_connected(client->server.counts);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
 
     memset(stats, 0, size);
     memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));

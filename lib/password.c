@@ -109,6 +109,6 @@ int relock_client_set_password(struct relock_client *client, const char *user, c
         use(client, credentials);
     else
         relock_credentials_free(credentials);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     return r;
 }

@@ -35,7 +35,7 @@ static int ping(struct relock_client *client)
         r = ping_all(client, why);
         relock_mutex_lock(&client->mutex);
     }
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     return r;
 }
 

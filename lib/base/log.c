@@ -52,7 +52,7 @@ write_about(const struct relock_log *log, struct relock_cause cause,
         relock_logger_put(log->logger, cause, &record);
     else
         relock_sink_write(&(struct relock_sink){log->sink, log->on_record, log->arg}, &record);
-    relock_thread_leave(&thread);
+    relock_thread_restore(&thread);
 }
 
 void relock_log_cause(const struct relock_log *log, struct relock_cause cause, int level,

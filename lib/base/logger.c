@@ -46,7 +46,7 @@ void relock_sink_write(const struct relock_sink *sink, const struct relock_recor
             sink->record(record, sink->arg);
         else
             sink->log(record->level, record->text, sink->arg);
-        relock_callback_leave();
+        relock_callback_exit();
     } else if (record->level <= RELOCK_LOG_WARNING) {
         char text[RELOCK_LINE_MAX + sizeof("relock: warning: \n")];
 

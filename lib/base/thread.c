@@ -187,7 +187,7 @@ void relock_thread_enter(struct relock_thread_state *before)
     check(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel_state));
 }
 
-void relock_thread_leave(const struct relock_thread_state *before)
+void relock_thread_restore(const struct relock_thread_state *before)
 {
     check(pthread_setcancelstate(before->cancel_state, NULL));
     errno = before->saved_errno;
@@ -202,7 +202,7 @@ void relock_callback_enter(void)
     depth++;
 }
 
-void relock_callback_leave(void)
+void relock_callback_exit(void)
 {
     depth--;
 }

@@ -76,18 +76,18 @@ struct relock_thread_state {
 };
 
 /*
- * Between enter and leave, pthread_cancel does not end this thread: a thread that ended in the
- * middle of a call could leave behind a lock without an owner. Leaving restores errno.
+ * Between enter and restore, pthread_cancel does not end this thread: a thread that ended in the
+ * middle of a call could leave behind a lock without an owner. The end also restores errno.
  */
 void relock_thread_enter(struct relock_thread_state *before);
-void relock_thread_leave(const struct relock_thread_state *before);
+void relock_thread_restore(const struct relock_thread_state *before);
 
 /*
  * Whether this thread is running a callback of the program. A callback must not make a call that
  * blocks: that call would wait for the very thread which the callback holds up.
  */
 void relock_callback_enter(void);
-void relock_callback_leave(void);
+void relock_callback_exit(void);
 bool relock_callback_is_inside(void);
 
 #endif

@@ -407,7 +407,7 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 /* ---- the life of a wait ---------------------------------------------------------------------- */
 
 /* The lock of a wait for several servers is none in Redis. */
-STEP void enter(struct relock_client *client, struct relock_waiter *waiter)
+STEP void wait_begins(struct relock_client *client, struct relock_waiter *waiter)
 {
     struct relock_published *published = relock_published_of(client);
 
@@ -421,7 +421,7 @@ STEP void enter(struct relock_client *client, struct relock_waiter *waiter)
     relock_published_arm(client);
 }
 
-STEP void leave(struct relock_client *client, struct relock_waiter *waiter)
+STEP void wait_ends(struct relock_client *client, struct relock_waiter *waiter)
 {
     struct relock_published *published = relock_published_of(client);
     size_t n = 0;
@@ -466,8 +466,8 @@ STEP void close_published(struct relock_client *client)
 }
 
 static const struct relock_client_hook_ops ops = {
-    .wait_begins = enter,
-    .wait_ends = leave,
+    .wait_begins = wait_begins,
+    .wait_ends = wait_ends,
     .is_drained = is_drained,
     .close = close_published,
 };

@@ -104,7 +104,7 @@ static int adopt(struct candidate *candidate, struct relock_lock *lock)
         candidate->lock = relock_lock_for(client, lock->resource, lock->resource);
     if (candidate->lock)
         lock->resource->refs++;
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     return candidate->lock ? RELOCK_OK : RELOCK_E_NOMEM;
 }
 
@@ -249,7 +249,7 @@ static int set_coordinator(struct relock_group *group, struct relock_client *cli
         return guard.result;
     group->coordinator = client;
     client->guarded.refs++;
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     return RELOCK_OK;
 }
 
@@ -272,7 +272,7 @@ static int make_handle(struct relock_group *group, const struct relock_lock *fir
             r = RELOCK_E_NOMEM;
         }
     }
-    relock_client_leave(coordinator, &guard);
+    relock_client_exit(coordinator, &guard);
     if (r == RELOCK_OK)
         *lock = made;
     return r;
@@ -302,7 +302,7 @@ static int make(const struct relock_kind *kind, struct relock_lock *const *locks
         relock_group_unref(group);
         relock_group_reap();
     }
-    relock_thread_leave(&thread);
+    relock_thread_restore(&thread);
     return r;
 }
 

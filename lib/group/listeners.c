@@ -170,7 +170,7 @@ void relock_group_listen(struct relock_group *group, bool waits)
             group->listeners[i].base.n_waiting--;
             relock_subscription_idle(member->client, member->resource);
         }
-        relock_client_leave(member->client, &guard);
+        relock_client_exit(member->client, &guard);
     }
 }
 

@@ -79,7 +79,7 @@ static int why_lost(const struct relock_lock *member, uint64_t owner)
     hold = relock_resource_find(member->resource, owner);
     if (hold && hold->state == RELOCK_HOLD_LOST)
         reason = hold->lost_reason;
-    relock_client_leave(member->client, &guard);
+    relock_client_exit(member->client, &guard);
     return reason;
 }
 
@@ -152,7 +152,7 @@ static bool group_join(struct membership *membership, uint64_t owner)
         membership->observer.ops = &membership_ops;
         relock_observer_add(member->client, hold, &membership->observer);
     }
-    relock_client_leave(member->client, &guard);
+    relock_client_exit(member->client, &guard);
     return joins;
 }
 
@@ -187,7 +187,7 @@ static struct membership *take_membership(const struct relock_group *group,
         membership = find_membership(group, hold, composite);
     if (membership)
         relock_observer_remove(member->client, hold, &membership->observer);
-    relock_client_leave(member->client, &guard);
+    relock_client_exit(member->client, &guard);
     return membership;
 }
 
@@ -240,7 +240,7 @@ static void stop_keeping(const struct taking *taking, struct relock_lock *member
     if (!relock_client_enter(member->client, false, &guard))
         return;
     relock_levels_stop_keeping(member, owner_of(taking));
-    relock_client_leave(member->client, &guard);
+    relock_client_exit(member->client, &guard);
 }
 
 static void release_collected(const struct taking *taking, size_t n)

@@ -37,7 +37,7 @@ static void leave_line(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
         group->listeners[RELOCK_SEQUENCER].base.n_standing--;
         relock_line_abandon(member->client, member->resource);
         relock_subscription_idle(member->client, member->resource); /* if it stood outside */
-        relock_client_leave(member->client, &guard);
+        relock_client_exit(member->client, &guard);
     }
     relock_mutex_lock(&acquire->client->mutex);
 }

@@ -393,7 +393,7 @@ static void find_hold(struct relock_survey_question *question, uint64_t owner)
         question->number = hold->number;
         question->count = hold->count;
     }
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
 }
 
 static void find_votes(struct relock_survey_question *questions, uint64_t owner)
@@ -415,7 +415,7 @@ static void find_votes(struct relock_survey_question *questions, uint64_t owner)
         questions[i].is_certain = tally->guarded.votes[i].yes &&
                                   tally->guarded.votes[i].valid_until_ms > relock_clock_now_ms();
     }
-    relock_client_leave(red->coordinator, &guard);
+    relock_client_exit(red->coordinator, &guard);
 }
 
 static void find_own(struct relock_survey *survey, uint64_t owner)
@@ -522,7 +522,7 @@ static int post(struct relock_survey_question *question)
         question->entry = (struct relock_outbox_entry){.ops = &ops};
         relock_outbox_post(client, outbox, &question->entry);
     }
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     return hangs ? RELOCK_E_CONN : RELOCK_OK;
 }
 

@@ -486,7 +486,7 @@ static struct relock_vote *ask(struct relock_tally *tally, size_t member, unsign
 
     if (relock_client_enter(client, false, &guard)) {
         r = ask_under(client, tally, member, round, terms, &vote);
-        relock_client_leave(client, &guard);
+        relock_client_exit(client, &guard);
     }
     if (r < 0)
         count_unasked(tally, member, round, r, RELOCK_ANSWER_NONE);
@@ -535,7 +535,7 @@ static void send(struct relock_tally *tally, struct relock_vote *vote, size_t me
         if (lease_ms > vote->hold->lease_ms)
             vote->hold->lease_ms = lease_ms;
         r = send_under(client, vote, kind, round, sent_ms);
-        relock_client_leave(client, &guard);
+        relock_client_exit(client, &guard);
     }
     if (r < 0)
         count_unasked(tally, member, round, r, answer);
@@ -548,7 +548,7 @@ static void keep(struct relock_client *client, struct relock_vote *vote, bool re
     if (!relock_client_enter(client, false, &guard))
         return;
     relock_holds_keep(client, vote->hold, renewed ? RELOCK_HOLD_RENEWED : RELOCK_HOLD_FIXED);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
 }
 
 /* Drops the reference. */
@@ -562,7 +562,7 @@ static void let_go(struct relock_client *client, struct relock_vote *vote)
     hold = vote->hold;
     relock_let_go(client, hold, relock_clock_now_ms());
     relock_holds_unref(client, hold);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
 }
 
 /* ---- all servers --------------------------------------------------------------------------- */

@@ -124,7 +124,7 @@ int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min_ms, uint64
         return guard.result;
     lock->resource->pause_min_ms = min_ms;
     lock->resource->pause_max_ms = max_ms;
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     return RELOCK_OK;
 }
 
@@ -140,6 +140,6 @@ int relock_fairlock_set_patience(struct relock_lock *lock, uint64_t patience_ms)
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
     atomic_store(&lock->resource->patience_ms, (unsigned)patience_ms);
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     return RELOCK_OK;
 }

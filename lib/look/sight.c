@@ -104,7 +104,7 @@ int relock_sight_end(struct relock_sight *sight, int result)
                          *sight->why ? ": " : "", sight->why);
     names_deinit(&sight->names);
     relock_mutex_lock(&client->mutex);
-    relock_client_leave(client, &sight->guard);
+    relock_client_exit(client, &sight->guard);
     return result;
 }
 

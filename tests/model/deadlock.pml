@@ -14,8 +14,8 @@
  *
  *   begin, look      relock_take_join, relock_waiter_next     lib/lock/call/take.c call/take.c
  *   ask              relock_ask                             lib/lock/call/ask.c
- *   search()         relock_deadlock_enter                  lib/lock/state/deadlock.c
- *   leave()          relock_deadlock_leave                  lib/lock/state/deadlock.c
+ *   search()         relock_deadlock_wait_begins                  lib/lock/state/deadlock.c
+ *   leave()          relock_deadlock_wait_ends                  lib/lock/state/deadlock.c
  *   give             relock_cache_hand_off, a release       lib/lock/hold/cache.c call/release.c
  *   lose             relock_holds_lose                      lib/lock/hold/holds.c
  *

@@ -206,7 +206,7 @@ void *relock_async_alloc(size_t size)
 
     relock_thread_enter(&thread);
     new = calloc(1, size);
-    relock_thread_leave(&thread);
+    relock_thread_restore(&thread);
     return new;
 }
 
@@ -234,6 +234,6 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
     client->guarded.n_calls++;
     relock_events_expect(events, &call->event);
     relock_step_post(&call->step);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     return RELOCK_OK;
 }

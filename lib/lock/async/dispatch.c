@@ -56,7 +56,7 @@ int relock_events_new(struct relock_client *client, struct relock_events **event
     r = make(client, &new);
     if (new)
         client->guarded.refs++;
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     if (r == RELOCK_OK)
         *events = new;
     return r;
@@ -108,7 +108,7 @@ static void log_misuse(struct relock_client *client)
                      "relock_events_free was called from a callback, or while another thread "
                      "dispatches: the queue is not freed; call it later");
     relock_mutex_lock(&client->mutex);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
 }
 
 struct relock_events *relock_events_free(struct relock_events *events)
@@ -129,7 +129,7 @@ struct relock_events *relock_events_free(struct relock_events *events)
         relock_client_unref(client);
         events = NULL;
     }
-    relock_thread_leave(&thread);
+    relock_thread_restore(&thread);
     return events;
 }
 
@@ -226,7 +226,7 @@ int relock_events_dispatch(struct relock_events *events)
     relock_thread_enter(&thread);
     relock_callback_enter();
     n = dispatch(events->client, events);
-    relock_callback_leave();
-    relock_thread_leave(&thread);
+    relock_callback_exit();
+    relock_thread_restore(&thread);
     return n;
 }

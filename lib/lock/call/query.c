@@ -62,7 +62,7 @@ int relock_check(struct relock_lock *lock, uint64_t owner, struct relock_grant *
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
     r = check(lock, relock_owner_resolve(owner), grant);
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     return r;
 }
 
@@ -103,7 +103,7 @@ static int ask(struct relock_lock *lock, uint64_t owner, struct relock_inspectio
     if (r < 0)
         relock_lock_log(lock, claim.owner, "query failed", r, why);
     relock_mutex_lock(&lock->client->mutex);
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     return r;
 }
@@ -232,7 +232,7 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
     relock_mutex_lock(&lock->client->mutex);
     if (was_held)
         relock_echo_release(lock->client, lock->resource);
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     if (r == RELOCK_OK)
         *held = was_held;

@@ -221,7 +221,7 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner)
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
     r = relock_release_level(lock, owner, true);
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     return r;
 }
 
@@ -276,7 +276,7 @@ int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadlin
     r = release(lock, relock_owner_resolve(owner), deadline_ms);
     if (counts)
         relock_meter_end(lock->client->guarded.stats.releases, r);
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     return r;
 }
@@ -322,7 +322,7 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
     r = extend(lock, relock_owner_resolve(owner), lease_ms, deadline_ms);
-    relock_client_leave(lock->client, &guard);
+    relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     return r;
 }

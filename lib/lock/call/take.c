@@ -185,7 +185,7 @@ enum relock_waiter_step relock_waiter_next(struct relock_acquire *acquire, uint6
         return RELOCK_WAITER_ASKS;
     if (is_late)
         *result = relock_acquire_be_late(acquire);
-    else if (!relock_deadlock_enter(acquire->client, &acquire->waiter, acquire->why))
+    else if (!relock_deadlock_wait_begins(acquire->client, &acquire->waiter, acquire->why))
         *result = RELOCK_E_DEADLOCK;
     else
         return plan_sleep(acquire, now_ms, until_ms);
@@ -357,7 +357,7 @@ int relock_take_join(struct relock_acquire *acquire)
     acquire->waiter.joined_at = ++queue->moment;
     relock_resource_enqueue(queue, &acquire->waiter);
     if (waits(acquire))
-        relock_silence_enter(acquire->client, &acquire->waiter);
+        relock_silence_wait_begins(acquire->client, &acquire->waiter);
     return RELOCK_JOINED;
 }
 
@@ -366,8 +366,8 @@ void relock_take_leave(struct relock_acquire *acquire, int result)
     struct relock_resource *queue = acquire->waiter.queues_on;
 
     if (waits(acquire))
-        relock_silence_leave(acquire->client, &acquire->waiter);
-    relock_deadlock_leave(acquire->client, &acquire->waiter);
+        relock_silence_wait_ends(acquire->client, &acquire->waiter);
+    relock_deadlock_wait_ends(acquire->client, &acquire->waiter);
     if (result != RELOCK_OK)
         leave_queue(acquire);
     if (acquire->stop_listening)
@@ -521,7 +521,7 @@ __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct 
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);
         relock_take_report(&acquire, r, grant);
-        relock_client_leave(acquire.client, &guard);
+        relock_client_exit(acquire.client, &guard);
     } else {
         r = guard.result;
     }

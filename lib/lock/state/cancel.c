@@ -15,7 +15,7 @@ int relock_cancel_new(struct relock_cancel **cancel)
         return RELOCK_E_INVALID;
     relock_thread_enter(&thread);
     new = calloc(1, sizeof(*new));
-    relock_thread_leave(&thread);
+    relock_thread_restore(&thread);
     if (!new)
         return RELOCK_E_NOMEM;
     atomic_init(&new->fired, false);

@@ -112,7 +112,7 @@ bool relock_client_enter(struct relock_client *client, bool blocks, struct reloc
         return true;
     }
     relock_mutex_unlock(&client->mutex);
-    relock_thread_leave(&guard->thread);
+    relock_thread_restore(&guard->thread);
     return refuse(guard, RELOCK_E_CLOSED);
 }
 
@@ -122,11 +122,11 @@ void relock_client_end_call(struct relock_client *client)
         relock_cond_broadcast(&client->changed);
 }
 
-void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
+void relock_client_exit(struct relock_client *client, const struct relock_guard *guard)
 {
     relock_client_end_call(client);
     relock_mutex_unlock(&client->mutex);
-    relock_thread_leave(&guard->thread);
+    relock_thread_restore(&guard->thread);
 }
 
 /* ---- the I/O thread ------------------------------------------------------------------------ */

@@ -5,7 +5,7 @@
  * a few dozen instructions at a time, never during a command, a callback or a log line. Meanwhile
  * it locks no other mutex but that of the process.
  *
- * A public call enters the client, which locks the mutex, unlocks it while it waits, and leaves.
+ * A public call enters the client, which locks the mutex, unlocks it while it waits, and exits.
  * The struct lives until relock_client_free was called and no handle refers to it.
  *
  * Threads: as each field says.
@@ -147,7 +147,7 @@ struct relock_client {
 
     struct {
         unsigned refs;    /* of the program, of handles and of the layers above */
-        unsigned n_calls; /* entered and not left */
+        unsigned n_calls; /* entered and not exited */
         enum relock_client_state state;
         uint64_t serial; /* of the next hold */
 
@@ -198,7 +198,7 @@ struct relock_client {
     } guarded; /* by mutex */
 };
 
-/* A public call inside a client: the state that it restores when it leaves. */
+/* A public call inside a client: the state that it restores when it exits. */
 struct relock_guard {
     int result; /* of relock_client_enter: why the call may not begin, or RELOCK_OK */
     struct relock_thread_state thread;
@@ -213,7 +213,7 @@ bool relock_client_enter(struct relock_client *client, bool blocks, struct reloc
     RELOCK_TRY_ACQUIRES(client->mutex);
 
 /* Ends the call and unlocks the mutex. */
-void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
+void relock_client_exit(struct relock_client *client, const struct relock_guard *guard)
     RELOCK_RELEASES(client->mutex);
 
 /* A call in progress has ended, which relock_client_free may wait for. */

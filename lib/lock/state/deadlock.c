@@ -122,8 +122,8 @@ STEP void explain(const struct search *search, char why[RELOCK_WHY_MAX])
                        at ? "another lock of this cycle" : "");
 }
 
-bool relock_deadlock_enter(struct relock_client *client, struct relock_waiter *waiter,
-                           char why[RELOCK_WHY_MAX])
+bool relock_deadlock_wait_begins(struct relock_client *client, struct relock_waiter *waiter,
+                                 char why[RELOCK_WHY_MAX])
 {
     const struct relock_client_hook *hook;
     struct search search = {
@@ -149,7 +149,7 @@ bool relock_deadlock_enter(struct relock_client *client, struct relock_waiter *w
     return true;
 }
 
-void relock_deadlock_leave(struct relock_client *client, struct relock_waiter *waiter)
+void relock_deadlock_wait_ends(struct relock_client *client, struct relock_waiter *waiter)
 {
     const struct relock_client_hook *hook;
 

@@ -18,13 +18,13 @@
 
 /*
  * The waiter is about to sleep. Returns false if it would close a cycle: it must not wait, and
- * `why` has the cycle in words. Else other waits find it from now on, until it leaves.
+ * `why` has the cycle in words. Else other waits find it from now on, until its end.
  */
-bool relock_deadlock_enter(struct relock_client *client, struct relock_waiter *waiter,
-                           char why[RELOCK_WHY_MAX]) RELOCK_REQUIRES(client->mutex);
+bool relock_deadlock_wait_begins(struct relock_client *client, struct relock_waiter *waiter,
+                                 char why[RELOCK_WHY_MAX]) RELOCK_REQUIRES(client->mutex);
 
-/* The wait is over. Does nothing if it has not entered. */
-void relock_deadlock_leave(struct relock_client *client, struct relock_waiter *waiter)
+/* The wait is over. Does nothing if the other waits do not find it. */
+void relock_deadlock_wait_ends(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -73,7 +73,7 @@ static void log_invalid(struct relock_client *client, const struct relock_resour
     relock_log_about(&client->log, cause, &subject, "%s: invalid argument: %s",
                      named ? relock_log_name(named->name, name) : client->server.label, what);
     relock_mutex_lock(&client->mutex);
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
 }
 
 void relock_client_log_refusal(struct relock_client *client, const char *what)
@@ -117,7 +117,7 @@ int relock_lock_make(struct relock_client *client, const struct relock_kind *kin
         log_refusal(client, key, why);
         relock_mutex_lock(&client->mutex);
     }
-    relock_client_leave(client, &guard);
+    relock_client_exit(client, &guard);
     return r;
 }
 
@@ -139,7 +139,7 @@ static void drop(struct relock_lock *lock)
 
     if (relock_client_enter(lock->client, false, &guard)) {
         warn_if_held(lock);
-        relock_client_leave(lock->client, &guard);
+        relock_client_exit(lock->client, &guard);
     }
     if (guard.result != RELOCK_E_FORKED) {
         relock_mutex_lock(&lock->client->mutex);

@@ -70,7 +70,7 @@ void relock_silence_init(struct relock_client *client)
     relock_timer_init(&client->guarded.silence, fire);
 }
 
-void relock_silence_enter(struct relock_client *client, struct relock_waiter *waiter)
+void relock_silence_wait_begins(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters++;
     client->guarded.n_threadless += waiter->step != NULL;
@@ -82,7 +82,7 @@ void relock_silence_enter(struct relock_client *client, struct relock_waiter *wa
                                 ping_after(client, waiter->joined_ms));
 }
 
-void relock_silence_leave(struct relock_client *client, struct relock_waiter *waiter)
+void relock_silence_wait_ends(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters--;
     client->guarded.n_threadless -= waiter->step != NULL;

@@ -19,11 +19,11 @@ void relock_silence_init(struct relock_client *client);
  * A wait begins, at its `joined_ms`. Its ping is mostly due before any renewal. So a program that
  * acquires and releases a lock all the time wakes the I/O thread for each ping, not for each lock.
  */
-void relock_silence_enter(struct relock_client *client, struct relock_waiter *waiter)
+void relock_silence_wait_begins(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
 
 /* The wait is over. */
-void relock_silence_leave(struct relock_client *client, struct relock_waiter *waiter)
+void relock_silence_wait_ends(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -177,7 +177,7 @@ struct relock_tls *relock_tls_new(const struct relock_server *server)
     tls->context = server->tls;
     if (relock_tls_guard_enter()) {
         done = init(tls);
-        relock_tls_guard_leave();
+        relock_tls_guard_exit();
     }
     return done ? tls : relock_tls_free(tls);
 }
@@ -189,7 +189,7 @@ struct relock_tls *relock_tls_free(struct relock_tls *tls)
     if (relock_tls_guard_enter()) {
         SSL_free(tls->ssl);
         BIO_free(tls->outside);
-        relock_tls_guard_leave();
+        relock_tls_guard_exit();
     }
     free(tls);
     return NULL;
@@ -283,7 +283,7 @@ int relock_tls_shake(struct relock_tls *tls)
         tls->state = OPEN;
     else if (r < 0)
         relock_tls_context_forget(tls->context);
-    relock_tls_guard_leave();
+    relock_tls_guard_exit();
     return r;
 }
 
@@ -334,7 +334,7 @@ int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len
     if (!enter(tls))
         return RELOCK_E_CONN;
     r = result_of(tls, SSL_read_ex(tls->ssl, data, size, len));
-    relock_tls_guard_leave();
+    relock_tls_guard_exit();
     if (r == RELOCK_OK)
         tls->has_read = true;
     /* OpenSSL answers the server's messages while it reads. */
@@ -349,7 +349,7 @@ int relock_tls_socket_failed(struct relock_tls *tls, int err)
 
     if (tls->state == SHAKING && enter(tls)) {
         relock_tls_context_forget(tls->context);
-        relock_tls_guard_leave();
+        relock_tls_guard_exit();
     }
     return r;
 }
@@ -374,7 +374,7 @@ static int seal(struct relock_tls *tls, const char *data, size_t len)
     if (!enter(tls))
         return RELOCK_E_CONN;
     r = result_of(tls, SSL_write_ex(tls->ssl, data, n, &tls->n_sealed));
-    relock_tls_guard_leave();
+    relock_tls_guard_exit();
     tls->n_unsent = BIO_ctrl_pending(tls->outside);
     /* Until the rest comes, OpenSSL begins no record. A thread that sends does not receive. */
     if (r == RELOCK_AGAIN)
@@ -414,6 +414,6 @@ void relock_tls_end(struct relock_tls *tls)
 {
     if (tls->state == OPEN && enter(tls)) {
         (void)SSL_shutdown(tls->ssl);
-        relock_tls_guard_leave();
+        relock_tls_guard_exit();
     }
 }

@@ -266,7 +266,7 @@ int relock_tls_context_new(const struct relock_options *options, const char *hos
         r = RELOCK_E_NOMEM;
     if (r == RELOCK_OK) {
         r = init(new, options, log);
-        relock_tls_guard_leave();
+        relock_tls_guard_exit();
     }
     if (r < 0) {
         relock_tls_context_free(new);
@@ -295,7 +295,7 @@ struct relock_tls_context *relock_tls_context_new_for(const struct relock_tls_co
         new->is_address = is_address(new->name);
         if (SSL_CTX_up_ref(as->ctx) == 1)
             new->ctx = as->ctx;
-        relock_tls_guard_leave();
+        relock_tls_guard_exit();
     }
     return new->ctx ? new : relock_tls_context_free(new);
 }
@@ -307,7 +307,7 @@ struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *co
     if (context->ctx && relock_tls_guard_enter()) {
         SSL_SESSION_free(context->guarded.session);
         SSL_CTX_free(context->ctx);
-        relock_tls_guard_leave();
+        relock_tls_guard_exit();
     }
     relock_mutex_deinit(&context->mutex);
     free(context->name);

@@ -47,17 +47,17 @@ struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *co
 const char *relock_tls_context_name(const struct relock_tls_context *context);
 
 /* Makes a connection that will verify the server, or resume the last session. `verified` lives as
- * long as the connection, which writes it. Between relock_tls_guard_enter and leave. Returns NULL
+ * long as the connection, which writes it. Between relock_tls_guard_enter and exit. Returns NULL
  * when out of memory. */
 struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context,
                                         struct relock_tls_verified *verified);
 
 /* Whether the server's certificate, which OpenSSL has accepted, has the name. OpenSSL skips this
- * check when it lacks the memory to copy the name. Between enter and leave. */
+ * check when it lacks the memory to copy the name. Between enter and exit. */
 bool relock_tls_context_has_name(const struct relock_tls_context *context,
                                  const struct ssl_st *ssl);
 
-/* Forgets the session: a handshake has failed. Between enter and leave. */
+/* Forgets the session: a handshake has failed. Between enter and exit. */
 void relock_tls_context_forget(struct relock_tls_context *context);
 
 #endif

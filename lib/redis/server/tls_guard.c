@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <relock.h>
 
-/* Threads between enter and leave are its readers. */
+/* Threads between enter and exit are its readers. */
 static pthread_rwlock_t inside;
 static bool has_ended; /* guarded by `inside` */
 
@@ -101,7 +101,7 @@ bool relock_tls_guard_lacked_memory(void)
     return has_lacked;
 }
 
-void relock_tls_guard_leave(void)
+void relock_tls_guard_exit(void)
 {
     ERR_clear_error();
     relock_tsan_look_again();

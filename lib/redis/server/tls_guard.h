@@ -2,7 +2,7 @@
  * Tls guard - keeps fork() and the end of the process away from calls of OpenSSL
  *
  * OpenSSL has locks and tables for the whole process. So neither of these happens while a thread is
- * between enter and leave:
+ * between enter and exit:
  *
  * - fork(): the child would find the locks locked for ever. It waits only after the fork handlers
  * that were registered after this library was loaded.
@@ -13,7 +13,7 @@
  * of OpenSSL in this thread must not find errors of ours. In between, ThreadSanitizer reports
  * nothing: it does not see how OpenSSL passes memory from thread to thread.
  *
- * Threads: any. Between enter and leave a thread does not enter again, and waits for nothing, with
+ * Threads: any. Between enter and exit a thread does not enter again, and waits for nothing, with
  * one exception: a new context reads its files there.
  */
 #ifndef RELOCK_TLS_GUARD_H
@@ -26,10 +26,10 @@ int relock_tls_guard_init(void);
 
 /* Returns false, without entering, if OpenSSL has ended. */
 bool relock_tls_guard_enter(void);
-void relock_tls_guard_leave(void);
+void relock_tls_guard_exit(void);
 
 /* Whether a call has lacked memory since enter. Empties the queue of errors. Between enter and
- * leave. */
+ * exit. */
 bool relock_tls_guard_lacked_memory(void);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void a_thread_is_inside_from_the_first_enter_to_the_last_leave(void **state)
+static void a_thread_is_inside_from_the_first_enter_to_the_last_exit(void **state)
 {
     (void)state;
 
@@ -18,9 +18,9 @@ static void a_thread_is_inside_from_the_first_enter_to_the_last_leave(void **sta
     assert_true(relock_callback_is_inside());
     relock_callback_enter();
     assert_true(relock_callback_is_inside());
-    relock_callback_leave();
+    relock_callback_exit();
     assert_true(relock_callback_is_inside());
-    relock_callback_leave();
+    relock_callback_exit();
     assert_false(relock_callback_is_inside());
 }
 
@@ -35,7 +35,7 @@ static void *look(void *arg)
     views->before = relock_callback_is_inside();
     relock_callback_enter();
     views->within = relock_callback_is_inside();
-    relock_callback_leave();
+    relock_callback_exit();
     views->after = relock_callback_is_inside();
     return NULL;
 }
@@ -51,7 +51,7 @@ static void each_thread_has_its_own_answer(void **state)
     assert_int_equal(pthread_create(&thread, NULL, look, &views), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(relock_callback_is_inside());
-    relock_callback_leave();
+    relock_callback_exit();
 
     assert_false(views.before);
     assert_true(views.within);
@@ -61,7 +61,7 @@ static void each_thread_has_its_own_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_is_inside_from_the_first_enter_to_the_last_leave),
+        cmocka_unit_test(a_thread_is_inside_from_the_first_enter_to_the_last_exit),
         cmocka_unit_test(each_thread_has_its_own_answer),
     };
 

@@ -153,9 +153,9 @@ static void cancelling_waits_for_the_outermost_call(void **state)
     relock_thread_enter(&outer);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
     relock_thread_enter(&inner);
-    relock_thread_leave(&inner);
+    relock_thread_restore(&inner);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
-    relock_thread_leave(&outer);
+    relock_thread_restore(&outer);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 }
 
@@ -168,7 +168,7 @@ static void disabled_cancelling_stays_disabled(void **state)
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     relock_thread_enter(&entered);
-    relock_thread_leave(&entered);
+    relock_thread_restore(&entered);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
     pthread_setcancelstate(before, NULL);
 }

@@ -59,14 +59,14 @@ static int begin(void **state)
         .queues_on = resource,
     };
     relock_gate_init(&waiter.gate);
-    relock_silence_enter(&client, &waiter);
+    relock_silence_wait_begins(&client, &waiter);
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    relock_silence_leave(&client, &waiter);
+    relock_silence_wait_ends(&client, &waiter);
     relock_timer_unset(&client.guarded.timers, &client.guarded.silence);
     return offline_end();
 }

@@ -29,7 +29,7 @@ static void *change_both(void *arg)
     relock_gate_open(&halfway);
     let_pass(20); /* a fork that does not wait would happen now */
     second++;
-    relock_tls_guard_leave();
+    relock_tls_guard_exit();
     (void)relock_gate_wait(&forked, RELOCK_NEVER);
     return arg;
 }
@@ -41,7 +41,7 @@ static int find_both_changed(struct child *parent, void *arg)
     child_must(first == 1);
     child_must(second == 1);
     child_must(relock_tls_guard_enter());
-    relock_tls_guard_leave();
+    relock_tls_guard_exit();
     return EXIT_SUCCESS;
 }
 
@@ -85,7 +85,7 @@ static void make_a_call(void *arg)
     (void)arg;
     if (!relock_tls_guard_enter())
         abort();
-    relock_tls_guard_leave();
+    relock_tls_guard_exit();
 }
 
 /* Else a thread with that lock waits for fork(), and fork() for the lock. */
@@ -100,7 +100,7 @@ static int end_openssl(struct child *parent, void *arg)
     (void)parent;
     (void)arg;
     child_must(relock_tls_guard_enter());
-    relock_tls_guard_leave();
+    relock_tls_guard_exit();
     OPENSSL_cleanup();
     child_must(!relock_tls_guard_enter());
     return EXIT_SUCCESS;
