@@ -108,7 +108,7 @@ static void on_switch(void *arg, const struct relock_peer *old)
 {
     struct relock_client *client = arg;
 
-    relock_sentinels_leave(client->server.sentinels, old);
+    relock_sentinels_retire(client->server.sentinels, old);
     relock_node_io_cut(client->topology, old);
 }
 

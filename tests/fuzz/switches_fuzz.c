@@ -23,7 +23,7 @@ static void on_switch(void *arg, const struct relock_peer *old)
 {
     FUZZ_CHECK(arg == &stage && old->host && old->port);
     fuzz_check_text(&stage.play, old->host);
-    relock_sentinels_leave(stage.server.sentinels, old);
+    relock_sentinels_retire(stage.server.sentinels, old);
 }
 
 static void act(char letter)

@@ -15,7 +15,7 @@
  *   COUNTS       wait_for_replicas                                lib/redis/deployment/run.c
  *                ask                                              lib/lock/call/commands.c
  *   renews       confirm_want, on_confirming, on_counted          lib/lock/hold/watchdog.c
- *   moves        relock_node_io_cut, relock_succession_leave      lib/redis/io/node_io.c lane/succession.c
+ *   moves        relock_node_io_cut, relock_succession_retire     lib/redis/io/node_io.c lane/succession.c
  *                relock_watchdog_up                               lib/lock/hold/watchdog.c
  *   copy         the replication of Redis
  *   failover     a sentinel that promotes a replica

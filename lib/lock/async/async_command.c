@@ -91,7 +91,7 @@ static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(comman
     } else {
         command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
         command->attempts.unanswered = true;
-        relock_settle_leave(command->hold, command->flight.conn_id);
+        relock_settle_sent(command->hold, command->flight.conn_id);
     }
     (void)relock_attempts_step(&command->attempts, RELOCK_E_CONN, NULL,
                                "Redis did not answer in time");

@@ -101,7 +101,7 @@ static void drop_fence(struct relock_hold *hold, const struct relock_conn_id *co
         hold->fence = relock_conn_id_unref(hold->fence);
 }
 
-void relock_settle_leave(struct relock_hold *hold, struct relock_conn_id *conn_id)
+void relock_settle_sent(struct relock_hold *hold, struct relock_conn_id *conn_id)
 {
     hold->n_unanswered++;
     if (conn_id && !hold->fence)

@@ -29,7 +29,7 @@ void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
 
 /* A command of the I/O thread under the number of the hold is in flight over the connection with
  * this id; NULL: it has no id. */
-void relock_settle_leave(struct relock_hold *hold, struct relock_conn_id *conn_id);
+void relock_settle_sent(struct relock_hold *hold, struct relock_conn_id *conn_id);
 
 /* Such a command has ended, with or without an answer. */
 void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,

@@ -75,23 +75,24 @@ void relock_channel_begin(struct relock_channel *channel, bool is_first)
 static void send_unsubscribe(struct relock_pubsub *pubsub, const struct relock_channel *channel)
 {
     const struct relock_pubsub_words *words = words_of(channel);
-    struct relock_leave *leave = words->may_end ? malloc(sizeof(*leave) + channel->len) : NULL;
+    struct relock_unsubscription *unsubscription =
+        words->may_end ? malloc(sizeof(*unsubscription) + channel->len) : NULL;
 
-    if (words->may_end && !leave) {
+    if (words->may_end && !unsubscription) {
         relock_async_conn_fail(&pubsub->conn, "out of memory for a command");
         return;
     }
     if (!send_command(pubsub, words->unsubscribe, channel)) {
-        free(leave);
-    } else if (leave) {
-        leave->nth = pubsub->conn.n_sent;
-        leave->len = channel->len;
-        memcpy(leave->name, channel->name, channel->len);
-        DL_APPEND(pubsub->leaves, leave);
+        free(unsubscription);
+    } else if (unsubscription) {
+        unsubscription->nth = pubsub->conn.n_sent;
+        unsubscription->len = channel->len;
+        memcpy(unsubscription->name, channel->name, channel->len);
+        DL_APPEND(pubsub->unsubscriptions, unsubscription);
     }
 }
 
-void relock_channel_leave(struct relock_channel *channel)
+void relock_channel_drop(struct relock_channel *channel)
 {
     struct relock_pubsub *pubsub = channel->pubsub;
 
@@ -153,7 +154,7 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
     at->channel = to;
     DL_CONCAT(to->subscribers, from->subscribers);
     from->subscribers = NULL;
-    relock_channel_leave(from);
+    relock_channel_drop(from);
     if (to->is_subscribed)
         relock_channel_tell(to, RELOCK_CHANNEL_SUBSCRIBED, NULL);
     else
@@ -166,12 +167,12 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
  * relock_async_conn_answered. */
 static struct relock_channel *take_answer(struct relock_pubsub *pubsub, bool proves)
 {
-    struct relock_leave *first = pubsub->leaves;
+    struct relock_unsubscription *first = pubsub->unsubscriptions;
     struct relock_channel *at;
 
     relock_async_conn_answered(&pubsub->conn, proves);
     if (first && first->nth == pubsub->conn.n_answered) {
-        DL_DELETE(pubsub->leaves, first);
+        DL_DELETE(pubsub->unsubscriptions, first);
         free(first);
         return NULL;
     }
@@ -275,10 +276,10 @@ static void on_subscribed(struct relock_pubsub *pubsub, const struct redisReply 
     relock_channel_tell(channel, RELOCK_CHANNEL_SUBSCRIBED, NULL);
 }
 
-/* Whether this is the reply to the next command, which was to leave that channel. */
+/* Whether this is the reply to the next command, which was to unsubscribe that channel. */
 static bool is_left(const struct relock_pubsub *pubsub, const struct redisReply *name)
 {
-    const struct relock_leave *first = pubsub->leaves;
+    const struct relock_unsubscription *first = pubsub->unsubscriptions;
     const char *text;
     size_t len;
 

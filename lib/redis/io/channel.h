@@ -52,9 +52,9 @@ struct relock_channel {
 
 /* A SUNSUBSCRIBE without a reply yet. It distinguishes the reply from the same notice that the
  * server may send by itself. */
-struct relock_leave {
+struct relock_unsubscription {
     uint64_t nth; /* `n_sent` of the connection after it */
-    struct relock_leave *next, *prev;
+    struct relock_unsubscription *next, *prev;
     size_t len;
     char name[]; /* of the channel */
 };
@@ -74,10 +74,10 @@ extern const struct relock_pubsub_words relock_pubsub_plain;
 struct relock_pubsub {
     struct relock_async_conn conn;
     const struct relock_pubsub_words *words;
-    struct relock_topology *topology; /* NULL: no server refers to another */
-    struct relock_node *node;         /* of the topology */
-    struct relock_channel *channels;  /* by name */
-    struct relock_leave *leaves;      /* in the order of their replies */
+    struct relock_topology *topology;              /* NULL: no server refers to another */
+    struct relock_node *node;                      /* of the topology */
+    struct relock_channel *channels;               /* by name */
+    struct relock_unsubscription *unsubscriptions; /* in the order of their replies */
 };
 
 static inline struct relock_text relock_channel_name(const struct relock_channel *channel)
@@ -100,7 +100,7 @@ bool relock_channel_subscribe(struct relock_channel *channel);
 void relock_channel_begin(struct relock_channel *channel, bool is_first);
 
 /* The channel has lost its last subscriber: unsubscribes it and frees it. */
-void relock_channel_leave(struct relock_channel *channel);
+void relock_channel_drop(struct relock_channel *channel);
 
 /* Calls all subscribers; if the message is a list, for each of its elements. */
 void relock_channel_tell(const struct relock_channel *channel, enum relock_channel_event event,

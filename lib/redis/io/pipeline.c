@@ -421,10 +421,10 @@ static void finish(struct relock_pipeline *pipeline, const struct relock_sent_co
 
 /* This server was replaced. The node's connection for messages leads to the same server, so it is
  * made again, too: tracking needs both connections at one server. */
-static void leave(struct relock_pipeline *pipeline, const char *why)
+static void reconnect(struct relock_pipeline *pipeline, const char *why)
 {
     if (pipeline->node && pipeline->node->pubsub)
-        relock_pubsub_leave(pipeline->node->pubsub, why);
+        relock_pubsub_reconnect(pipeline->node->pubsub, why);
     relock_async_conn_fail(&pipeline->conn, why);
 }
 
@@ -441,10 +441,10 @@ static void answer(struct relock_pipeline *pipeline, struct relock_sent_command 
     finish(pipeline, command, result == RELOCK_REPLICA ? RELOCK_E_CONN : result, reply);
     if (result == RELOCK_REPLICA) {
         relock_explain_replaced(why, error);
-        leave(pipeline, why);
+        reconnect(pipeline, why);
     } else if (refusal == RELOCK_REFUSED_HERE && command->fn) {
         relock_explain(why, command->script, error);
-        leave(pipeline, why);
+        reconnect(pipeline, why);
     }
     free(command);
 }

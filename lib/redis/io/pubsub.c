@@ -38,20 +38,20 @@ static void on_up(void *arg)
             return;
 }
 
-static void drop_leaves(struct relock_pubsub *pubsub)
+static void drop_unsubscriptions(struct relock_pubsub *pubsub)
 {
-    struct relock_leave *at, *next;
+    struct relock_unsubscription *at, *next;
 
-    DL_FOREACH_SAFE(pubsub->leaves, at, next)
+    DL_FOREACH_SAFE(pubsub->unsubscriptions, at, next)
     free(at);
-    pubsub->leaves = NULL;
+    pubsub->unsubscriptions = NULL;
 }
 
 static void on_down(void *arg)
 {
     struct relock_pubsub *pubsub = arg;
 
-    drop_leaves(pubsub);
+    drop_unsubscriptions(pubsub);
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
         at->is_subscribed = false;
         relock_channel_tell(at, RELOCK_CHANNEL_DOWN, NULL);
@@ -188,7 +188,7 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
     DL_DELETE(channel->subscribers, subscriber);
     free(subscriber);
     if (!channel->subscribers)
-        relock_channel_leave(channel);
+        relock_channel_drop(channel);
     relock_reading_unlock(reading);
 }
 
@@ -228,7 +228,7 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
     if (!pubsub)
         return NULL;
     relock_async_conn_deinit(&pubsub->conn);
-    drop_leaves(pubsub);
+    drop_unsubscriptions(pubsub);
     channel = pubsub->channels;
     HASH_CLEAR(hh, pubsub->channels);
     while (channel) {
@@ -259,7 +259,7 @@ void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed)
     relock_reading_unlock(reading);
 }
 
-void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why)
+void relock_pubsub_reconnect(struct relock_pubsub *pubsub, const char *why)
 {
     relock_reading_lock(pubsub->conn.reading);
     if (relock_async_conn_is_up(&pubsub->conn))

@@ -79,7 +79,7 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
 
 /* Makes the connection again, if it is up: its server was replaced, and `why` says how that was
  * noticed. */
-void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why);
+void relock_pubsub_reconnect(struct relock_pubsub *pubsub, const char *why);
 
 /* No connection for renewals can be made beside this one: if it has been up for a while, it ends,
  * and is made again after a pause. Returns whether it ended. */

@@ -310,9 +310,9 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
     return r;
 }
 
-void relock_sentinels_leave(struct relock_sentinels *sentinels, const struct relock_peer *old)
+void relock_sentinels_retire(struct relock_sentinels *sentinels, const struct relock_peer *old)
 {
-    relock_succession_leave(&sentinels->succession, old);
+    relock_succession_retire(&sentinels->succession, old);
     atomic_fetch_add(&sentinels->master->counts->switches, 1);
 }
 

@@ -7,7 +7,7 @@
  * thread begins with the next sentinel. It uses an old master that still answers only if all
  * sentinels name it.
  *
- * Threads: attach before the server is used, then as the resolver; leave from any.
+ * Threads: attach before the server is used, then as the resolver; retire from any.
  */
 #ifndef RELOCK_SENTINELS_H
 #define RELOCK_SENTINELS_H
@@ -32,7 +32,7 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
 
 /* A sentinel has reported that this master was replaced: sentinels that name it lag, and addresses
  * that were found before are outdated. */
-void relock_sentinels_leave(struct relock_sentinels *sentinels, const struct relock_peer *old);
+void relock_sentinels_retire(struct relock_sentinels *sentinels, const struct relock_peer *old);
 
 /* The reports of the sentinels so far. */
 struct relock_succession *relock_sentinels_succession(struct relock_sentinels *sentinels);

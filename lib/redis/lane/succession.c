@@ -147,7 +147,7 @@ bool relock_succession_replaces(struct relock_succession *succession,
     return old->host[0] != '\0' && !is_same(answer, old);
 }
 
-void relock_succession_leave(struct relock_succession *succession, const struct relock_peer *old)
+void relock_succession_retire(struct relock_succession *succession, const struct relock_peer *old)
 {
     relock_mutex_lock(&succession->mutex);
     (void)snprintf(succession->guarded.old.host, sizeof(succession->guarded.old.host), "%s",

@@ -76,7 +76,7 @@ bool relock_succession_replaces(struct relock_succession *succession,
                                 const struct relock_master *answer, struct relock_master *old);
 
 /* A sentinel has reported that this master was replaced. */
-void relock_succession_leave(struct relock_succession *succession, const struct relock_peer *old);
+void relock_succession_retire(struct relock_succession *succession, const struct relock_peer *old);
 
 /* How many reports there were. */
 unsigned relock_succession_reports(struct relock_succession *succession);

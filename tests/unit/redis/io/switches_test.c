@@ -137,7 +137,7 @@ static void leaves(int port)
     char text[8];
 
     snprintf(text, sizeof(text), "%d", port);
-    relock_sentinels_leave(server.sentinels, &(struct relock_peer){"127.0.0.1", text});
+    relock_sentinels_retire(server.sentinels, &(struct relock_peer){"127.0.0.1", text});
 }
 
 /* Plays the script. These were replaced, in this order. */

@@ -53,7 +53,7 @@ static void connect_until(struct relock_sync_conn *conn,
 
 static void *report(void *old)
 {
-    relock_sentinels_leave(server.sentinels, old);
+    relock_sentinels_retire(server.sentinels, old);
     return NULL;
 }
 
@@ -101,7 +101,7 @@ static void addresses_found_before_a_report_are_outdated(void **state)
 
     (void)look_up(&found);
     assert_int_equal(found.addresses.n_switches, 0);
-    relock_sentinels_leave(server.sentinels, &old);
+    relock_sentinels_retire(server.sentinels, &old);
     (void)look_up(&found);
     assert_int_equal(found.addresses.n_switches, 1);
 }

@@ -96,7 +96,7 @@ static void a_sentinel_that_names_the_old_master_is_passed_over(void **state)
     (void)state;
 
     answer_with(1, ADDRESS("7001"));
-    relock_sentinels_leave(server.sentinels, &old);
+    relock_sentinels_retire(server.sentinels, &old);
     assert_int_equal(look_up(&found), 7001);
     /* It is the master again, or the report was wrong. */
     answer_with(1, ADDRESS("7000"));
@@ -110,7 +110,7 @@ static void a_late_report_counts_until_no_sentinel_confirms_it(void **state)
 
     (void)state;
 
-    relock_sentinels_leave(server.sentinels, &old);
+    relock_sentinels_retire(server.sentinels, &old);
     assert_int_equal(look_up(&found), 7000);
     assert_int_equal(atomic_load(&fakes[1].n_asked), 1);
     answer_with(1, ADDRESS("7001"));
@@ -124,7 +124,7 @@ static void a_report_counts_while_a_sentinel_does_not_tell(void **state)
 
     (void)state;
 
-    relock_sentinels_leave(server.sentinels, &old);
+    relock_sentinels_retire(server.sentinels, &old);
     answer_with(1, NO_MASTER);
     assert_int_equal(look_up(&found), 7000);
     answer_with(1, ADDRESS("7001"));
@@ -141,7 +141,7 @@ static void a_report_that_comes_while_they_are_asked_counts(void **state)
 
     (void)state;
 
-    relock_sentinels_leave(server.sentinels, &old);
+    relock_sentinels_retire(server.sentinels, &old);
     relock_succession_agree(succession, &answer, n_reports);
     assert_true(relock_succession_lags(succession, &answer));
     relock_succession_agree(succession, &answer, n_reports + 1);
