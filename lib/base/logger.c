@@ -186,10 +186,10 @@ struct relock_logger {
         unsigned n_lines;
         uint64_t n_dropped; /* lines dropped since one was queued */
         struct relock_repeats repeats;
-        bool ending;    /* no line will be added any more */
-        bool ended;     /* the thread has written its last line */
-        bool abandoned; /* the thread writes no more, and frees the logger */
-    } guarded;          /* by mutex */
+        bool ending;      /* no line will be added any more */
+        bool ended;       /* the thread has written its last line */
+        bool is_given_up; /* the thread writes no more, and frees the logger */
+    } guarded;            /* by mutex */
 };
 
 static void destroy(struct relock_logger *logger)
@@ -235,7 +235,7 @@ static bool take(struct relock_logger *logger, struct taken *taken) RELOCK_REQUI
 
     taken->line = NULL;
     taken->record = (struct relock_record){.text = taken->text};
-    if (logger->guarded.abandoned)
+    if (logger->guarded.is_given_up)
         return false;
     if (*n_dropped > 0) {
         take_dropped(n_dropped, taken);
@@ -254,7 +254,7 @@ static void *run(void *arg)
 {
     struct relock_logger *logger = arg;
     struct taken taken;
-    bool abandoned;
+    bool is_given_up;
 
     relock_mutex_lock(&logger->mutex);
     for (;;) {
@@ -271,10 +271,10 @@ static void *run(void *arg)
         }
     }
     logger->guarded.ended = true;
-    abandoned = logger->guarded.abandoned;
+    is_given_up = logger->guarded.is_given_up;
     relock_cond_broadcast(&logger->over);
     relock_mutex_unlock(&logger->mutex);
-    if (abandoned)
+    if (is_given_up)
         destroy(logger);
     return NULL;
 }
@@ -364,7 +364,7 @@ struct relock_logger *relock_logger_free(struct relock_logger *logger)
     relock_cond_signal(&logger->work);
     while (!logger->guarded.ended && in_time)
         in_time = relock_cond_wait_until(&logger->over, &logger->mutex, deadline_ms);
-    logger->guarded.abandoned = is_left = !logger->guarded.ended;
+    logger->guarded.is_given_up = is_left = !logger->guarded.ended;
     relock_mutex_unlock(&logger->mutex);
     if (is_left) {
         (void)pthread_detach(thread); /* the logger may be gone */

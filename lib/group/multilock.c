@@ -281,7 +281,7 @@ static int take_member(const struct taking *taking, size_t nth)
             how.wait_ms = 1; /* a wait of 0 would be a try, which has more time */
     }
     r = relock_take(taking->group->members[nth], &how, taking->call.stop, taking->is_vouched,
-                    taking->acquire->abandon_ms, &grant);
+                    taking->acquire->give_up_ms, &grant);
     if (r == RELOCK_BUSY && !taking->acquire->waiter.tries)
         r = RELOCK_TIMEOUT;
     return r == RELOCK_OK ? r : fail(taking, nth, r, "this member was not acquired");

@@ -35,7 +35,7 @@ static void leave_line(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
     relock_mutex_unlock(&acquire->client->mutex);
     if (relock_client_enter(member->client, false, &guard)) {
         group->listeners[RELOCK_SEQUENCER].base.n_standing--;
-        relock_line_abandon(member->client, member->resource);
+        relock_line_give_up(member->client, member->resource);
         relock_subscription_idle(member->client, member->resource); /* if it stood outside */
         relock_client_exit(member->client, &guard);
     }

@@ -73,7 +73,7 @@ static void take_place(struct relock_client *client, const struct command *comma
         relock_line_granted_to(client, resource, &vote->tally->group->listeners[vote->member].base);
     else if (result == RELOCK_E_CONN && command->entry.is_sent)
         relock_line_unanswered(client, resource);
-    relock_line_abandon(client, resource); /* the call may have ended without this answer */
+    relock_line_give_up(client, resource); /* the call may have ended without this answer */
 }
 
 static void judge_lock(struct relock_client *client, const struct command *command, int result,
@@ -250,7 +250,7 @@ static void drop(struct relock_client *client, struct relock_outbox_entry *entry
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-/* Returns false for an acquire abandoned before it was sent: there is nothing to release. */
+/* Returns false for an acquire given up before it was sent: there is nothing to release. */
 static bool write_command(const struct relock_outbox_entry *entry, struct relock_request *request)
 {
     const struct command *command = (const struct command *)entry;

@@ -146,8 +146,8 @@ static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
     red_unlock(&red);
 }
 
-/* On an abandoned connection it could still run, after its release. */
-static void an_abandoned_acquire_is_killed(void **state)
+/* On a connection that was given up it could still run, after its release. */
+static void an_acquire_given_up_is_killed(void **state)
 {
     struct servers *s = *state;
     struct relock_options options = {.watchdog_timeout_ms = LEASE_MS,
@@ -166,7 +166,7 @@ static void an_abandoned_acquire_is_killed(void **state)
 }
 
 /* The I/O thread, which sends it, is stopped until it has been released. */
-static void an_acquire_abandoned_before_it_was_sent_is_not_sent(void **state)
+static void an_acquire_given_up_before_it_was_sent_is_not_sent(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -332,8 +332,8 @@ int main(void)
         SERVERS_TEST(a_late_acquire_is_followed_by_its_release),
         SERVERS_TEST(a_late_grant_to_a_refused_caller_is_released),
         SERVERS_TEST(a_late_answer_makes_no_hold_certain_for_longer),
-        SERVERS_TEST(an_abandoned_acquire_is_killed),
-        SERVERS_TEST(an_acquire_abandoned_before_it_was_sent_is_not_sent),
+        SERVERS_TEST(an_acquire_given_up_is_killed),
+        SERVERS_TEST(an_acquire_given_up_before_it_was_sent_is_not_sent),
         SERVERS_TEST(every_server_may_answer_late),
         SERVERS_TEST(commands_to_a_hanging_server_do_not_pile_up),
         SERVERS_TEST(a_late_server_gets_one_command_at_a_time),

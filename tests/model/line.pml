@@ -33,8 +33,8 @@
  *   ask, line_first, line_tell, leave
  *                   line_ask.lua, line_first.lua, line_tell.lua, line_leave.lua       scripts/
  *   ask_outside     lock.lua                                           scripts/
- *   stand, listen, refused, unanswered, abandon, hear, hear_second
- *                   stand, listen, relock_line_refused, relock_line_unanswered, relock_line_abandon,
+ *   stand, listen, refused, unanswered, give_up, hear, hear_second
+ *                   stand, listen, relock_line_refused, relock_line_unanswered, relock_line_give_up,
  *                   relock_line_hear                                   line.c
  *   heard           relock_resource_view_line                          resource.h
  *   knows_lease     read_place                                         verdict.c
@@ -401,7 +401,7 @@ inline unanswered(c)
 #endif
 }
 
-inline abandon(c)
+inline give_up(c)
 {
     if
     :: queue[c] == 0 && has_place[c] -> stand(c, LEFT, false);
@@ -416,7 +416,7 @@ inline leave_queue(c)
 {
     queue[c]--; cancelled[c] = false;
     pending[c] = pending[c] && (queue[c] || holding[c]);
-    abandon(c); idle(c)
+    give_up(c); idle(c)
 }
 
 inline hear(c)
@@ -532,7 +532,7 @@ release_now:
         holding[c] = false; pending[c] = pending[c] && queue[c];
         heard[c] = false; place = 0; was_active = false; joins = false; no_reply = false;
         is_lost = false;
-        abandon(c);
+        give_up(c);
         idle(c);
         goto look
     }
@@ -558,7 +558,7 @@ end:
     :: atomic { m_first[c] -> m_first[c] = false; hear(c) }
     :: atomic { m_second[c] -> m_second[c] = false; hear_second(c) }
     :: atomic { state[c] == SECOND -> state[c] = BEHIND;
-            if :: queue[c] -> signal(c) :: else -> abandon(c) fi }
+            if :: queue[c] -> signal(c) :: else -> give_up(c) fi }
     :: atomic { m_free[c] -> m_free[c] = false;
 #ifndef BAD_ZERO_IS_DROPPED
             if :: HEARS_CHANNEL(c) -> signal(c) :: else fi
@@ -577,7 +577,7 @@ end:
 #endif
         }
 #ifndef BAD_FIRST_IS_DEAF
-    :: atomic { state[c] == FIRST && queue[c] == 0 -> abandon(c) }
+    :: atomic { state[c] == FIRST && queue[c] == 0 -> give_up(c) }
     :: atomic { state[c] == FIRST && queue[c] -> listen(c) }
 #endif
     :: atomic { lingers[c] -> lingers[c] = false;

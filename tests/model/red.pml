@@ -49,7 +49,7 @@
  * -DOTHERS=n   number of votes that others take, of any server; ANY. -DDIES: they never release;
  *              -DSTRANGER: another owner has the last server for ever
  * -DANSWERS=n  late replies; those of acquires, releases and renewals may always be late
- * -DLATES=n    rounds that are abandoned before they are decided
+ * -DLATES=n    rounds that are given up before they are decided
  * -DCUTS=n     connections that break; -DNOKILL: CLIENT KILL is not permitted
  * -DRENEWS     holds are renewed; -DAGAINS=n: and set again n times
  * -DFORGETS=n  times that two servers forget the first client's votes at once; -DDELAYED: and stay
@@ -149,7 +149,7 @@ bool put_off[LINES];               /* a message that came meanwhile */
 byte lease_end[2];
 byte resets;
 
-byte lates;                        /* rounds abandoned before they were decided */
+byte lates;                        /* rounds given up before they were decided */
 
 byte answers;                      /* those that were late */
 byte k, n, w;                      /* inside a step; 0 outside */

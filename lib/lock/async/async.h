@@ -47,7 +47,7 @@ struct relock_async {
     struct relock_events *events; /* constant; a reference */
     /* A handle of its own, as the program may free that of the call. */
     struct relock_lock lock;
-    unsigned refs;   /* of the event, and of an abandoned command */
+    unsigned refs;   /* of the event, and of an orphaned command */
     bool is_unheard; /* its queue was closed */
     int result;
 };

@@ -7,11 +7,11 @@
  *                 FORGOTTEN   the deadline
  *     RUNNING     IDLE        the answer
  *                 PAUSED      the connection broke, or the server refused for now
- *                 ABANDONED   the deadline
+ *                 ORPHANED    the deadline
  *     PAUSED      as IDLE     the pause is over, or there is a connection
  *                 IDLE        the deadline
  *     FORGOTTEN   IDLE        the answer, or the end of the client; a late kill does no harm
- *     ABANDONED   IDLE        the same; the hold waits for it
+ *     ORPHANED    IDLE        the same; the hold waits for it
  */
 #include "lock/async/async_command.h"
 
@@ -84,12 +84,12 @@ RELOCK_UNCHECKED static void end(struct relock_async_command *command, int resul
 
 /* ---- the deadline -------------------------------------------------------------------------- */
 
-static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+static void orphan(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
     if (command->state == RELOCK_ASYNC_COMMAND_KILLING) {
         command->state = RELOCK_ASYNC_COMMAND_FORGOTTEN;
     } else {
-        command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
+        command->state = RELOCK_ASYNC_COMMAND_ORPHANED;
         command->attempts.unanswered = true;
         relock_settle_sent(command->hold, command->flight.conn_id);
     }
@@ -113,7 +113,7 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
     } else if (!command->entry.is_sent) {
         relock_client_set_timer(command->client, timer, now_ms + 1); /* it is about to be sent */
     } else {
-        abandon(command);
+        orphan(command);
     }
 }
 
@@ -165,7 +165,7 @@ static void take_kill(struct relock_async_command *command, int result,
 static void finish_late(struct relock_client *client, struct relock_async_command *command,
                         bool is_answered) RELOCK_REQUIRES(client->mutex)
 {
-    bool is_script = command->state == RELOCK_ASYNC_COMMAND_ABANDONED;
+    bool is_script = command->state == RELOCK_ASYNC_COMMAND_ORPHANED;
     struct relock_hold *hold = command->hold;
     struct relock_conn_id *conn_id = command->flight.conn_id;
 
@@ -197,7 +197,7 @@ RELOCK_UNCHECKED static void answer(struct relock_client *client, struct relock_
             take_failure(command, result, reply);
         break;
     case RELOCK_ASYNC_COMMAND_FORGOTTEN:
-    case RELOCK_ASYNC_COMMAND_ABANDONED:
+    case RELOCK_ASYNC_COMMAND_ORPHANED:
         finish_late(client, command, result != RELOCK_E_CONN);
         break;
     case RELOCK_ASYNC_COMMAND_IDLE:

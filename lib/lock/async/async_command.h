@@ -3,7 +3,7 @@
  *
  * The I/O thread sends the script over its own connection and goes on. After each answer and
  * failure it takes the step that attempts.h decides, as relock_call_run() does. A connection that
- * owes the answer becomes the fence of the hold. At the deadline a command in flight is abandoned:
+ * owes the answer becomes the fence of the hold. At the deadline a command in flight is orphaned:
  * the call ends, and the hold waits for the answer.
  *
  * A fence is killed in a round trip of its own before the script is sent again. So at most one
@@ -27,10 +27,10 @@ struct relock_async_command_ops {
     void (*sent)(struct relock_async_command *command);
 
     /* The script has ended, with a result of relock_call_run(), and the reply if that is RELOCK_OK.
-     * May begin another script, unless this one was abandoned. May unlock the mutex meanwhile. */
+     * May begin another script, unless this one is orphaned. May unlock the mutex meanwhile. */
     void (*end)(struct relock_async_command *command, int result, const struct redisReply *reply);
 
-    /* The server has answered an abandoned command, or the client ends: it may be freed. */
+    /* The server has answered an orphaned command, or the client ends: it may be freed. */
     void (*gone)(struct relock_async_command *command);
 };
 
@@ -40,7 +40,7 @@ enum relock_async_command_state {
     RELOCK_ASYNC_COMMAND_RUNNING, /* the script is there */
     RELOCK_ASYNC_COMMAND_PAUSED,  /* until the next attempt */
     RELOCK_ASYNC_COMMAND_FORGOTTEN, /* ended, but the kill is in flight */
-    RELOCK_ASYNC_COMMAND_ABANDONED, /* ended, but the script is in flight, and the hold counts it */
+    RELOCK_ASYNC_COMMAND_ORPHANED,  /* ended, but the script is in flight, and the hold counts it */
 };
 
 struct relock_async_command {

@@ -127,7 +127,7 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
     if (answer->verdict == RELOCK_VERDICT_DONE)
         relock_echo_release(lock->client, resource);
     relock_line_released(lock->client, resource, &view->line, answer->place);
-    relock_line_abandon(lock->client, resource); /* nobody waits any more */
+    relock_line_give_up(lock->client, resource); /* nobody waits any more */
     end_us = relock_clock_now_us();
     now_ms = end_us / 1000;
     if (view->counts && r != RELOCK_LOST)

@@ -279,7 +279,7 @@ static uint64_t deadline_of(const struct relock_how *how)
 }
 
 void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
-                      const struct relock_how *how, struct relock_cancel *stop, uint64_t abandon_ms)
+                      const struct relock_how *how, struct relock_cancel *stop, uint64_t give_up_ms)
 {
     *acquire = (struct relock_acquire){
         .lock = lock,
@@ -289,8 +289,8 @@ void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
         .stop = stop,
         .lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms,
         .deadline_ms = deadline_of(how),
-        .abandon_ms = relock_clock_sooner(
-            abandon_ms, relock_clock_in(lock->client->options.command_timeout_ms)),
+        .give_up_ms = relock_clock_sooner(
+            give_up_ms, relock_clock_in(lock->client->options.command_timeout_ms)),
     };
     init_waiter(acquire);
 }
@@ -313,7 +313,7 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
         !relock_subscription_is_active(queue))
         relock_resource_signal(queue, false);
     relock_resource_dequeue(queue, &acquire->waiter);
-    relock_line_abandon(acquire->client, queue);
+    relock_line_give_up(acquire->client, queue);
     if (acquire->queued) {
         relock_holds_settle(acquire->client, acquire->queued, relock_clock_now_ms());
         acquire->queued = NULL;
@@ -509,13 +509,13 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
 
 __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct relock_how *how,
                                          struct relock_cancel *stop, bool is_vouched,
-                                         uint64_t abandon_ms, struct relock_grant *grant)
+                                         uint64_t give_up_ms, struct relock_grant *grant)
 {
     struct relock_guard guard;
     struct relock_acquire acquire;
     int r;
 
-    relock_take_init(&acquire, lock, how, stop, abandon_ms);
+    relock_take_init(&acquire, lock, how, stop, give_up_ms);
     acquire.is_vouched = is_vouched;
     watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {

@@ -15,10 +15,10 @@
  * the wait; else NULL. A loss is then reported only to the observers of the hold, and a fixed lease
  * is renewed until relock_levels_stop_keeping, for the other locks may take longer. `is_vouched`:
  * the owner had a hold on the client of that call. If that call is a try, its commands are
- * abandoned at `abandon_ms`; else RELOCK_NEVER.
+ * given up at `give_up_ms`; else RELOCK_NEVER.
  */
 int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
-                bool is_vouched, uint64_t abandon_ms, struct relock_grant *grant);
+                bool is_vouched, uint64_t give_up_ms, struct relock_grant *grant);
 
 /*
  * The steps of relock_take for an asynchronous call (async_acquire.c), in this order:
@@ -36,7 +36,7 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how, struct r
 int relock_take_check(const struct relock_lock *lock, const struct relock_how *how);
 void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
                       const struct relock_how *how, struct relock_cancel *stop,
-                      uint64_t abandon_ms);
+                      uint64_t give_up_ms);
 int relock_take_join(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 void relock_take_leave(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);

@@ -13,7 +13,7 @@ void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
 uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t now_ms)
 {
     return relock_clock_later(relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS),
-                              acquire->waiter.tries ? acquire->abandon_ms : acquire->deadline_ms);
+                              acquire->waiter.tries ? acquire->give_up_ms : acquire->deadline_ms);
 }
 
 uint64_t relock_acquire_within_ms(const struct relock_acquire *acquire, uint64_t now_ms,

@@ -31,7 +31,7 @@ struct relock_acquire {
     uint64_t joined_us;   /* when it began to ask or to wait for a first level; 0: it did not */
     uint64_t lease_ms;    /* to ask for */
     uint64_t deadline_ms; /* of the wait */
-    uint64_t abandon_ms;  /* of a try: its commands are abandoned then */
+    uint64_t give_up_ms;  /* of a try: its commands are given up then */
     bool has_slept;       /* at least once as the head of the queue */
     uint64_t pause_ms;    /* of a poller: between two attempts */
     void (*stop_listening)(struct relock_acquire *acquire); /* at the end of the wait, or NULL */
@@ -49,11 +49,11 @@ struct relock_acquire {
     char why[RELOCK_WHY_MAX]; /* of a failure, for the log */
 };
 
-/* When a call that asks at `now_ms` ends: at its deadline, or at `abandon_ms`, but not before Redis
+/* When a call that asks at `now_ms` ends: at its deadline, or at `give_up_ms`, but not before Redis
  * had its minimum of time to answer. */
 uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t now_ms);
 
-/* When the call abandons a command that is sent at `now_ms` and may take `timeout_ms`. */
+/* When the call gives up a command that is sent at `now_ms` and may take `timeout_ms`. */
 uint64_t relock_acquire_within_ms(const struct relock_acquire *acquire, uint64_t now_ms,
                                   uint64_t timeout_ms);
 

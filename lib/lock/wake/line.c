@@ -66,7 +66,7 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 
     (void)now_ms;
     if (!relock_listeners_await(resource))
-        relock_line_abandon(resource->client, resource); /* there was no memory to leave */
+        relock_line_give_up(resource->client, resource); /* there was no memory to leave */
     else if (resource->line.state == RELOCK_LINE_FIRST)
         listen(resource->client, resource);
     else
@@ -300,7 +300,7 @@ void relock_line_ask_again(struct relock_client *client, struct relock_resource 
     relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, NULL);
 }
 
-void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
+void relock_line_give_up(struct relock_client *client, struct relock_resource *resource)
 {
     if (relock_listeners_await(resource) || resource->line.place == 0)
         return;

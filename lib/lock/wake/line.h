@@ -48,7 +48,7 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
     RELOCK_REQUIRES(client->mutex);
 
 /* The last waiter of this process may have gone without the lock. */
-void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
+void relock_line_give_up(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
 /* The place, or a message, may be lost: all waiters for the lock here ask again. */

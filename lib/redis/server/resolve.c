@@ -69,8 +69,8 @@ struct relock_resolver {
     struct {
         struct relock_lookup *waiting; /* without an answer */
         bool is_queued;
-        bool is_running;   /* a thread looks up; it frees the resolver if that is abandoned */
-        bool is_abandoned; /* by its user */
+        bool is_running;  /* a thread looks up; it frees the resolver if that is given up */
+        bool is_given_up; /* by its user */
         struct relock_resolver *next, *prev; /* in the queue */
     } guarded;                               /* by the mutex of the workers */
 };
@@ -188,7 +188,7 @@ static void serve_first(struct workers *workers) RELOCK_REQUIRES(workers->mutex)
 {
     struct relock_resolver *resolver = workers->guarded.queue;
     struct relock_found answer;
-    bool is_abandoned;
+    bool is_given_up;
 
     dequeue(workers, resolver);
     resolver->guarded.is_running = true;
@@ -197,8 +197,8 @@ static void serve_first(struct workers *workers) RELOCK_REQUIRES(workers->mutex)
     relock_mutex_lock(&workers->mutex);
     deliver(resolver, &answer);
     resolver->guarded.is_running = false;
-    is_abandoned = resolver->guarded.is_abandoned;
-    if (!is_abandoned)
+    is_given_up = resolver->guarded.is_given_up;
+    if (!is_given_up)
         return;
     relock_mutex_unlock(&workers->mutex);
     destroy(resolver);
@@ -398,7 +398,7 @@ static bool let_go(struct relock_resolver *resolver)
     if (resolver->guarded.is_queued)
         dequeue(workers, resolver);
     is_left = resolver->guarded.is_running && !resolver->source;
-    resolver->guarded.is_abandoned = is_left;
+    resolver->guarded.is_given_up = is_left;
     relock_mutex_unlock(&workers->mutex);
     return is_left;
 }

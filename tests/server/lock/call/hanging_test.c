@@ -29,7 +29,7 @@ static void pause_server(struct fixture *f)
     began_ms = now_ms();
 }
 
-/* Redis may run the abandoned command or not: nothing stays held. */
+/* Redis may run the command that was given up or not: nothing stays held. */
 static void resume_server(struct fixture *f, const char *name)
 {
     server_resume(f->server);
@@ -255,7 +255,7 @@ static void a_wait_for_a_known_holder_times_out(void **state)
 
 /* ---- others on the connection -------------------------------------------------------------- */
 
-static void an_abandoned_command_breaks_no_other(void **state)
+static void a_command_given_up_breaks_no_other(void **state)
 {
     struct relock_options one = patient;
     struct fixture *f = *state;
@@ -273,7 +273,7 @@ static void an_abandoned_command_breaks_no_other(void **state)
     pause_server(f);
     actor_begin_timedlock(first, a, 4 * WAIT_MS);
     assert_true(wait_for_waiters(client, 1));
-    actor_begin_timedlock(second, b, HANG_MS); /* is sent when the first command is abandoned */
+    actor_begin_timedlock(second, b, HANG_MS); /* is sent when the first command is given up */
     assert_result(actor_result(first), RELOCK_E_CONN);
     assert_true(actor_is_busy(second));
     server_resume(f->server);
@@ -362,7 +362,7 @@ int main(void)
         KINDS_TEST(a_wait_behind_an_unanswered_attempt_does_not_report_a_holder),
         KINDS_TEST(a_try_behind_an_unanswered_attempt_does_not_report_a_holder),
         KINDS_TEST(a_wait_for_a_known_holder_times_out),
-        SERVER_TEST(an_abandoned_command_breaks_no_other),
+        SERVER_TEST(a_command_given_up_breaks_no_other),
         KINDS_TEST(a_release_returns_in_time),
         SERVER_TEST(a_release_of_a_level_returns_in_time),
         SERVER_TEST(a_release_of_a_multi_lock_returns_in_time),

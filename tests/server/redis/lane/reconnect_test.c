@@ -176,7 +176,7 @@ static void a_wait_ends_when_redis_stays_unreachable(void **state)
 }
 
 /* Redis hangs and runs the command when it goes on: the lock must be free in the end. */
-static void an_abandoned_acquire_is_not_held_in_the_end(void **state)
+static void an_acquire_given_up_is_not_held_in_the_end(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -250,7 +250,7 @@ int main(void)
         SERVER_TEST(a_server_that_lost_its_data_is_reported_as_gone),
         SERVER_TEST(a_wait_outlives_a_server_that_comes_back),
         SERVER_TEST(a_wait_ends_when_redis_stays_unreachable),
-        SERVER_TEST(an_abandoned_acquire_is_not_held_in_the_end),
+        SERVER_TEST(an_acquire_given_up_is_not_held_in_the_end),
         SERVER_TEST(a_failed_level_is_corrected_by_the_next_command),
         SERVER_TEST(a_failed_release_is_completed_later),
     };

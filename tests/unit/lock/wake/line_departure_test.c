@@ -9,13 +9,13 @@ static void a_client_leaves_with_its_last_waiter(void **state)
     (void)state;
 
     be_refused_at(2);
-    relock_line_abandon(&client, resource);
+    relock_line_give_up(&client, resource);
     assert_null(posted());
     relock_resource_dequeue(resource, &waiter);
-    relock_line_abandon(&client, resource);
+    relock_line_give_up(&client, resource);
     assert_non_null(posted());
     assert_int_equal(is_now(), RELOCK_LINE_LEFT);
-    relock_line_abandon(&client, resource);
+    relock_line_give_up(&client, resource);
     assert_null(posted()->next);
 }
 
@@ -24,12 +24,12 @@ static void a_client_that_is_not_in_the_line_does_not_leave(void **state)
     (void)state;
 
     relock_resource_dequeue(resource, &waiter);
-    relock_line_abandon(&client, resource);
+    relock_line_give_up(&client, resource);
     be_refused_at(0);
-    relock_line_abandon(&client, resource);
+    relock_line_give_up(&client, resource);
     be_refused_at(1);
     relock_line_granted(&client, resource, true);
-    relock_line_abandon(&client, resource);
+    relock_line_give_up(&client, resource);
     assert_null(posted());
 }
 
@@ -43,7 +43,7 @@ static void a_client_may_be_in_the_line_after_an_attempt_without_an_answer(void 
     relock_line_granted(&client, resource, true);
     relock_line_unanswered(&client, resource);
     relock_resource_dequeue(resource, &waiter);
-    relock_line_abandon(&client, resource);
+    relock_line_give_up(&client, resource);
     assert_non_null(posted());
 }
 

@@ -173,7 +173,7 @@ static void a_queue_that_stays_full_is_an_error_that_says_so(void **state)
     assert_non_null(strstr(dial.why, "tcp-backlog"));
 }
 
-static void an_abandoned_dial_can_begin_again(void **state)
+static void a_dial_given_up_can_begin_again(void **state)
 {
     struct relock_socket got = {.fd = -1};
 
@@ -250,7 +250,7 @@ int main(void)
         DIAL_TEST(a_connect_to_a_full_queue_is_retried_until_it_has_room),
         DIAL_TEST(attempts_are_separated_by_pauses),
         DIAL_TEST(a_queue_that_stays_full_is_an_error_that_says_so),
-        DIAL_TEST(an_abandoned_dial_can_begin_again),
+        DIAL_TEST(a_dial_given_up_can_begin_again),
         DIAL_TEST(without_a_descriptor_the_limit_of_the_process_is_named),
         DIAL_TEST(a_descriptor_limit_met_by_the_resolver_is_named),
     };

@@ -217,7 +217,7 @@ static void there_is_no_address_before_the_answer(void **state)
 }
 
 /* The end of each test checks that no descriptor and no thread is left. */
-static void an_abandoned_lookup_does_not_wait_for_the_answer(void **state)
+static void a_lookup_given_up_does_not_wait_for_the_answer(void **state)
 {
     (void)state;
 
@@ -579,7 +579,7 @@ int main(void)
         RESOLVE_TEST(localhost_is_found),
         RESOLVE_TEST(a_name_that_does_not_exist_is_a_failure_with_a_reason),
         RESOLVE_TEST(there_is_no_address_before_the_answer),
-        RESOLVE_TEST(an_abandoned_lookup_does_not_wait_for_the_answer),
+        RESOLVE_TEST(a_lookup_given_up_does_not_wait_for_the_answer),
         RESOLVE_TEST(a_resolver_that_hangs_costs_one_thread),
         RESOLVE_TEST(a_lookup_takes_no_new_thread),
         RESOLVE_TEST(several_names_have_one_thread),
