@@ -303,40 +303,33 @@ struct run {
     struct relock_attempts attempts;
 };
 
-/* Its number may be that of another connection at this node. */
-static void drop_foreign_fence(const struct run *run)
-{
-    struct relock_call *call = run->call;
-
-    if (run->topology->is_cluster && call->fence && *call->fence &&
-        relock_conn_id_node(*call->fence) != run->node)
-        *call->fence = relock_conn_id_unref(*call->fence);
-}
-
-/* If the key has left the node that the fence leads to, has that node kill it. */
+/* If the key has left the node that the fence leads to, has that node kill it. The fence is dropped
+ * then: its number may be that of another connection at this node. */
 static void kill_fence_at_its_node(const struct run *run)
 {
     uint64_t limit_ms =
         relock_clock_sooner(relock_clock_in(ELSEWHERE_MS), run->attempts.deadline_ms);
     struct relock_call *call = run->call;
-    struct relock_node *fence_node = NULL;
+    enum relock_fence_place place;
     struct relock_conn_id *fence;
+    struct relock_node *node;
     struct relock_lane *lane;
 
-    if (call->fence && *call->fence)
-        fence_node = relock_topology_fence_node(run->topology, *call->fence, run->node);
-    if (!fence_node) {
-        drop_foreign_fence(run);
+    if (!call->fence || !*call->fence)
         return;
-    }
-    fence = relock_conn_id_ref(*call->fence); /* the reference to `fence_node` */
-    if (relock_lanes_join(fence_node->lanes, false, limit_ms, &lane) == RELOCK_OK) {
+    place = relock_topology_fence_place(run->topology, *call->fence, run->node);
+    if (place == RELOCK_FENCE_HERE)
+        return;
+    fence = relock_conn_id_ref(*call->fence); /* the reference to its node */
+    node = relock_conn_id_node(fence);
+    if (place == RELOCK_FENCE_ELSEWHERE &&
+        relock_lanes_join(node->lanes, false, limit_ms, &lane) == RELOCK_OK) {
         if (attempt_kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
-            relock_topology_distrust(run->topology, fence_node);
-        relock_lanes_leave(fence_node->lanes, lane);
+            relock_topology_distrust(run->topology, node);
+        relock_lanes_leave(node->lanes, lane);
     }
     (void)relock_conn_id_unref(fence);
-    drop_foreign_fence(run);
+    *call->fence = relock_conn_id_unref(*call->fence);
 }
 
 /* The server has refused the script, and does not just lack it. The address of the node may lead to

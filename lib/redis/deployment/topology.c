@@ -125,17 +125,18 @@ void relock_topology_recheck(struct relock_topology *topology)
         topology->ops->look_again(topology, false);
 }
 
-struct relock_node *relock_topology_fence_node(struct relock_topology *topology,
-                                               const struct relock_conn_id *fence,
-                                               const struct relock_node *node)
+enum relock_fence_place relock_topology_fence_place(struct relock_topology *topology,
+                                                    const struct relock_conn_id *fence,
+                                                    const struct relock_node *node)
 {
-    struct relock_node *fence_node = relock_conn_id_node(fence);
+    const struct relock_node *fence_node = relock_conn_id_node(fence);
 
-    if (!topology->is_cluster || !fence_node || fence_node == node)
-        return NULL;
-    if (atomic_load(&fence_node->is_doubted) || !relock_topology_uses(topology, fence_node))
-        return NULL;
-    return fence_node;
+    if (!topology->is_cluster || fence_node == node)
+        return RELOCK_FENCE_HERE;
+    if (!fence_node || atomic_load(&fence_node->is_doubted) ||
+        !relock_topology_uses(topology, fence_node))
+        return RELOCK_FENCE_NOWHERE;
+    return RELOCK_FENCE_ELSEWHERE;
 }
 
 bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node)

@@ -214,15 +214,18 @@ void relock_topology_distrust(struct relock_topology *topology, struct relock_no
  * by now, calls with short deadlines would never find out. */
 void relock_topology_recheck(struct relock_topology *topology);
 
-/*
- * The key of a fence is at `node` now. Returns NULL if the fence is to be killed there. Otherwise
- * the unanswered command is at another node, and could run if the key came back: returns that node,
- * to kill the fence there. NULL also if that node holds no keys any more, or cannot be reached: it
- * will not run the command. The node is valid as long as the fence.
- */
-struct relock_node *relock_topology_fence_node(struct relock_topology *topology,
-                                               const struct relock_conn_id *fence,
-                                               const struct relock_node *node);
+/* Where the command can run that a fence is about. */
+enum relock_fence_place {
+    RELOCK_FENCE_HERE,      /* at the node that has the key now: the fence is to be killed there */
+    RELOCK_FENCE_ELSEWHERE, /* at relock_conn_id_node(), if the key comes back: to be killed there
+                             */
+    RELOCK_FENCE_NOWHERE,   /* that node holds no keys any more, or cannot be reached */
+};
+
+/* The key of the fence is at `node` now. The node of a fence is valid as long as the fence. */
+enum relock_fence_place relock_topology_fence_place(struct relock_topology *topology,
+                                                    const struct relock_conn_id *fence,
+                                                    const struct relock_node *node);
 
 /* Whether the node holds any keys. */
 bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node);

@@ -204,21 +204,22 @@ static void kill_at(struct relock_pipeline *pipeline, const struct relock_conn_i
         send_command(pipeline, kill);
 }
 
-/* Returns the fence that this server is to kill, or NULL. */
+/* Returns the fence that this server is to kill, or NULL: another server has it killed, or its
+ * number may be that of another connection here. */
 static const struct relock_conn_id *fence_here(const struct relock_pipeline *pipeline,
                                                const struct relock_conn_id *fence)
 {
-    struct relock_node *fence_node = NULL;
+    enum relock_fence_place place = RELOCK_FENCE_HERE;
+    const struct relock_node *node;
 
     if (fence && pipeline->topology)
-        fence_node = relock_topology_fence_node(pipeline->topology, fence, pipeline->node);
-    if (!fence_node && fence && pipeline->topology && pipeline->topology->is_cluster &&
-        relock_conn_id_node(fence) != pipeline->node)
-        return NULL; /* its number may be that of another connection here */
-    if (!fence_node)
+        place = relock_topology_fence_place(pipeline->topology, fence, pipeline->node);
+    if (place == RELOCK_FENCE_HERE)
         return fence;
-    if (fence_node->pipeline && relock_async_conn_is_up(&fence_node->pipeline->conn))
-        kill_at(fence_node->pipeline, fence);
+    node = relock_conn_id_node(fence);
+    if (place == RELOCK_FENCE_ELSEWHERE && node->pipeline &&
+        relock_async_conn_is_up(&node->pipeline->conn))
+        kill_at(node->pipeline, fence);
     return NULL;
 }
 
