@@ -390,7 +390,7 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
 
 /* ---- looks --------------------------------------------------------------------------------- */
 
-void relock_chain_look(struct relock_client *client)
+void relock_chain_follow(struct relock_client *client)
 {
     struct relock_published *published = relock_published_of(client);
     const struct relock_waiter *at;

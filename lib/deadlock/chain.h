@@ -36,6 +36,6 @@ const char *relock_chain_form(const struct relock_kind *kind);
 size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t len);
 
 /* Takes a look, unless one is in progress. The end of the look sets `look_at_ms`. */
-void relock_chain_look(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+void relock_chain_follow(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -400,7 +400,7 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
     if (published->beat_at_ms <= now_ms)
         publish_all(client, now_ms);
     if (published->look_at_ms <= now_ms)
-        relock_chain_look(client);
+        relock_chain_follow(client);
     relock_published_arm(client);
 }
 

@@ -19,7 +19,7 @@
  *   COUNTS                     relock_chain_counts                    lib/deadlock/chain.c
  *   publisher                  publish, on_sent                       lib/deadlock/published.c
  *   execute                    scripts/publish_waits.lua
- *   seeker, look()             relock_chain_look                      lib/deadlock/chain.c
+ *   seeker, look()             relock_chain_follow                    lib/deadlock/chain.c
  *   the end of look()          proofs_conclude                        lib/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/deadlock/wait_graph.c
  *

@@ -3,7 +3,7 @@
  * message. Two heads wait for a lock each, ROUNDS times.
  *
  * It stands for lib/redis/io/direct.c, io/reading.c, io/async_conn.c and io/async_conn.c, and for polled gates in
- * lib/base/gate.c: head = relock_direct_wait with begin(), poll_socket(), look(), stop_polling() and
+ * lib/base/gate.c: head = relock_direct_wait with begin(), poll_socket(), peek(), stop_polling() and
  * sleep_at_gate(); io = handle_io(), handle_timer(), receive(), fail(), relock_async_conn_attend() and
  * the steps that send. A critical section of the mutex of the connection is one atomic step.
  *
@@ -250,7 +250,7 @@ proctype head(byte h)
                     fi
                 }
                 atomic { event = false }
-                atomic { /* look() */
+                atomic { /* peek() */
                     if
                     :: MESSAGES_ONLY ->
                         assert(up || (empty(sock) && !ended));

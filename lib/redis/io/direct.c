@@ -60,7 +60,7 @@ static int begin(struct relock_pubsub *pubsub)
 
 /* The connection may have ended since the poll, and another may have the same descriptor. Its end
  * wakes the poll: it shuts the socket down, and tells the subscribers. */
-static int look(struct relock_pubsub *pubsub)
+static int peek(struct relock_pubsub *pubsub)
 {
     struct relock_reading *reading = pubsub->conn.reading;
     int fd;
@@ -105,7 +105,7 @@ static bool poll_socket(struct relock_pubsub *pubsub, int fd, struct relock_gate
             return true;
         if (fds[0].revents)
             (void)eventfd_read(event_fd, &count);
-        fd = look(pubsub);
+        fd = peek(pubsub);
     }
     return false;
 }
