@@ -26,6 +26,7 @@
 #define FORMS_plain_lock ACQUIRES
 #define FORMS_plain_renew RELOCK_REPLY_INTEGER
 #define FORMS_plain_unlock RELEASES
+#define FORMS_publish_waits (RELOCK_REPLY_NIL | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_read_extend RELOCK_REPLY_INTEGER
 #define FORMS_read_lock ACQUIRES
 #define FORMS_read_renew RELOCK_REPLY_INTEGER
@@ -36,7 +37,6 @@
 #define FORMS_unlock RELEASES
 #define FORMS_waits_behind RELOCK_REPLY_ARRAY
 #define FORMS_waits_find (RELOCK_REPLY_ARRAY_OF(0) | RELOCK_REPLY_ARRAY_OF(3))
-#define FORMS_publish_waits (RELOCK_REPLY_NIL | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_write_lock ACQUIRES
 #define FORMS_write_unlock RELEASES
 

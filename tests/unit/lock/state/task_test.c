@@ -22,10 +22,25 @@ static void run(struct relock_client *of, struct relock_task *task)
 }
 
 static void run_and_post(struct relock_client *of, struct relock_task *task)
+    RELOCK_REQUIRES(of->mutex)
 {
     run(of, task);
     if (n_ran < MANY)
         relock_client_post(of, task);
+}
+
+static void post(int nth)
+{
+    relock_mutex_lock(&client.mutex);
+    relock_client_post(&client, &tasks[nth]);
+    relock_mutex_unlock(&client.mutex);
+}
+
+static void take_back(int nth)
+{
+    relock_mutex_lock(&client.mutex);
+    relock_client_take_back(&client, &tasks[nth]);
+    relock_mutex_unlock(&client.mutex);
 }
 
 static void run_tasks(void)
@@ -57,10 +72,10 @@ static int end(void **state)
 static void tasks_run_in_the_order_of_posting_each_once(void **state)
 {
     (void)state;
-    relock_client_post(&client, &tasks[2]);
-    relock_client_post(&client, &tasks[0]);
-    relock_client_post(&client, &tasks[2]);
-    relock_client_post(&client, &tasks[1]);
+    post(2);
+    post(0);
+    post(2);
+    post(1);
     run_tasks();
     assert_int_equal(n_ran, 3);
     assert_ptr_equal(ran[0], &tasks[2]);
@@ -73,9 +88,9 @@ static void a_task_that_is_taken_back_does_not_run(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++)
-        relock_client_post(&client, &tasks[i]);
-    relock_client_take_back(&client, &tasks[1]);
-    relock_client_take_back(&client, &tasks[1]);
+        post(i);
+    take_back(1);
+    take_back(1);
     run_tasks();
     assert_int_equal(n_ran, 2);
     assert_ptr_equal(ran[1], &tasks[2]);
@@ -88,7 +103,7 @@ static void many_tasks_take_several_turns(void **state)
 
     (void)state;
     for (int i = 0; i < MANY; i++)
-        relock_client_post(&client, &tasks[i]);
+        post(i);
     run_tasks();
     n = n_ran;
     assert_in_range(n, 1, 100);
@@ -102,8 +117,8 @@ static void a_task_that_posts_itself_again_ends_no_turn(void **state)
 {
     (void)state;
     tasks[0].run = run_and_post;
-    relock_client_post(&client, &tasks[0]);
-    relock_client_post(&client, &tasks[1]);
+    post(0);
+    post(1);
     run_tasks();
     assert_ptr_equal(ran[1], &tasks[1]);
     assert_in_range(n_ran, 2, 100);

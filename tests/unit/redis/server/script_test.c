@@ -28,6 +28,7 @@ static const struct {
     {&relock_script_plain_lock, "plain_lock"},
     {&relock_script_plain_renew, "plain_renew"},
     {&relock_script_plain_unlock, "plain_unlock"},
+    {&relock_script_publish_waits, "publish_waits"},
     {&relock_script_read_extend, "read_extend"},
     {&relock_script_read_lock, "read_lock"},
     {&relock_script_read_renew, "read_renew"},
@@ -38,7 +39,6 @@ static const struct {
     {&relock_script_unlock, "unlock"},
     {&relock_script_waits_behind, "waits_behind"},
     {&relock_script_waits_find, "waits_find"},
-    {&relock_script_publish_waits, "publish_waits"},
     {&relock_script_write_lock, "write_lock"},
     {&relock_script_write_unlock, "write_unlock"},
 };
