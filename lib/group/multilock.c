@@ -120,14 +120,17 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
     relock_mutex_lock(&client->mutex);
 }
 
-static void drop_membership(struct relock_observer *observer)
+static void drop_bond(struct bond *bond, unsigned n_refs)
 {
-    struct bond *bond = ((struct membership *)observer)->bond;
-
-    if (atomic_fetch_sub(&bond->refs, 1) > 1)
+    if (n_refs == 0 || atomic_fetch_sub(&bond->refs, n_refs) > n_refs)
         return;
     relock_group_unref(bond->group);
     free(bond);
+}
+
+static void drop_membership(struct relock_observer *observer)
+{
+    drop_bond(((struct membership *)observer)->bond, 1);
 }
 
 static const struct relock_observer_ops membership_ops = {
@@ -425,6 +428,7 @@ static void begin(struct relock_client *client, struct relock_hold *hold)
     struct bond *bond = hold->data;
     uint64_t number = hold->number;
     uint64_t owner = hold->owner;
+    unsigned n_missed = 0;
 
     hold->data = NULL;
     atomic_init(&bond->refs, (unsigned)group->n);
@@ -438,10 +442,11 @@ static void begin(struct relock_client *client, struct relock_hold *hold)
         membership->bond = bond;
         membership->member = i;
         if (!group_join(membership, owner)) {
-            drop_membership(&membership->observer);
+            n_missed++;
             group_miss(group, number, i, owner);
         }
     }
+    drop_bond(bond, n_missed); /* if none was missed, the bond may be gone */
     relock_mutex_lock(&client->mutex);
     relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
