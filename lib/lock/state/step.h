@@ -30,7 +30,7 @@ struct relock_step {
 
 void relock_step_post(struct relock_step *step);
 
-/* The same for a cancel, with the process mutex held instead; from any thread. */
+/* A cancel has fired: has the I/O thread post the step. With the process mutex held; any thread. */
 void relock_step_fire(struct relock_step *step) RELOCK_REQUIRES(relock_process_mutex);
 void relock_step_unfire(struct relock_step *step) RELOCK_REQUIRES(relock_process_mutex);
 

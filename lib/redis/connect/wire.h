@@ -72,7 +72,7 @@ int relock_wire_flush(struct relock_wire *wire);
  * before the first reply also RELOCK_E_AUTH: the server rejects our certificate. */
 int relock_wire_fill(struct relock_wire *wire);
 
-/* The same, but does not block. */
+/* Reads what has come, with the results of relock_wire_fill. Does not block. */
 int relock_wire_fill_at_once(struct relock_wire *wire);
 
 /* Whether the server has closed the connection, or sends what nobody has asked for. Does not block.
