@@ -5,8 +5,9 @@ tests/tree/failures_test.py tests it.
 
 A failure is late if nothing else is wrong: Meson's time limit ended the program, or each assertion
 that failed did so right after a wait whose deadline had passed. Such an assertion prints a line that
-begins with "late: " (tests/support/late.h). A crash, a report of a sanitizer or of valgrind, a leak,
-any other assertion and what a checker finds are not late.
+begins with "late: " (tests/support/late.h). A failure is wrong if the program ended by itself, and
+nothing but assertions of its cases failed. A crash, a report of a sanitizer or of valgrind, a leak
+and what a checker finds are neither.
 """
 import re
 
@@ -17,7 +18,7 @@ LATE = r"^late: (.*) at (\S+:\d+)$"  # tests/support/late.c
 FAILURE = r"\[   LINE   \] --- (\S+:\d+): error: Failure!"  # each assertion of cmocka
 NEVER_LATE = (
     r"(Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer|runtime error:|^==\d+== "
-    r"|Assertion .* failed|Test failed with exception|^FAILED|child: |stack smashing"
+    r"|Assertion .* failed|Test failed with exception|^FAILED|^leak: |child: |stack smashing"
 )
 
 
@@ -42,13 +43,27 @@ def late_cause(test):
     return "not in time: " + "; ".join(f"{what} at {place}" for what, place in late)
 
 
+def wrong_cause(test):
+    """Which assertions failed, if that is all that happened, else ""."""
+    text = output(test)
+    failed = re.findall(FAILURE, text)
+    if test["result"] != "FAIL" or re.search(NEVER_LATE, text, re.M):
+        return ""
+    # The exit status of cmocka is the number of cases that failed.
+    if not failed or test.get("returncode") != len(failed):
+        return ""
+    return "wrong at " + ", ".join(failed)
+
+
 def verdict(test):
-    """Of a test that has ended: passed, skipped, late or failed."""
+    """Of a test that has ended: passed, skipped, late, wrong or failed."""
     if test["result"] in PASSED:
         return "passed"
     if test["result"] == "SKIP":
         return "skipped"
-    return "late" if late_cause(test) else "failed"
+    if late_cause(test):
+        return "late"
+    return "wrong" if wrong_cause(test) else "failed"
 
 
 def skip_reason(test):

@@ -6,7 +6,7 @@ usage: suites.py STEP FOLDER OUT ARGUMENT...
 STEP names the step, FOLDER is a build below OUT, and the ARGUMENTs are those of `meson test`.
 Prints a line for each suite that has ended, every minute, and for the step. Appends to these files
 in OUT: the counts to `results`; a line for each failed test to `failures` and for each skipped test
-to `skipped`; each test that failed by a time limit alone to `late`, for tests/run/again.py.
+to `skipped`; each test that is to run again to `again`, for tests/run/again.py.
 """
 import json
 import os
@@ -122,7 +122,7 @@ def append(path, lines):
 
 def keep_output(out, step, test):
     name = re.sub(r"\W+", "-", failures.bare_name(test))
-    path = out / "logs" / f"{step}.{name}.late.log"
+    path = out / "logs" / f"{step}.{name}.again.log"
     path.write_text(failures.output(test), encoding="utf-8")
     return str(path)
 
@@ -138,11 +138,12 @@ def main(step, folder, out, *arguments):
     took = time.monotonic() - began
 
     tests = read_tests(folder, step)
-    of = {"passed": [], "failed": [], "skipped": [], "late": []}
+    of = {"passed": [], "failed": [], "skipped": [], "late": [], "wrong": []}
     for test in tests:
         of[failures.verdict(test)].append(test)
-    passed, failed, skipped, late = (len(of[v]) for v in ["passed", "failed", "skipped", "late"])
-    if status != 0 and failed + late == 0:
+    again = of["late"] + of["wrong"]
+    passed, failed, skipped = (len(of[v]) for v in ["passed", "failed", "skipped"])
+    if status != 0 and failed + len(again) == 0:
         failed = 1  # it could not run them
         append(out / "failures", [f"FAILED   {step}"])
     append(out / "results", [f"{passed} {failed} {skipped}"])
@@ -152,7 +153,7 @@ def main(step, folder, out, *arguments):
         [f"{step}\t{failures.skip_reason(t)}\t{failures.bare_name(t)}" for t in of["skipped"]],
     )
     append(
-        out / "late",
+        out / "again",
         [
             json.dumps(
                 {
@@ -161,16 +162,18 @@ def main(step, folder, out, *arguments):
                     "arguments": arguments,
                     "env": dict(os.environ),
                     "name": failures.bare_name(test),
-                    "cause": failures.late_cause(test),
+                    "full_name": test["name"],
+                    "verdict": failures.verdict(test),
+                    "cause": failures.late_cause(test) or failures.wrong_cause(test),
                     "log": keep_output(out, step, test),
                 }
             )
-            for test in of["late"]
+            for test in again
         ],
     )
     counts = f"{took:.0f} s, {passed} passed, {skipped} skipped"
-    if late:
-        counts += f", {late} late, to be run again"
+    if again:
+        counts += f", {len(again)} to be run again"
     if failed:
         print(f"FAILED   {step}  {counts}, {failed} failed, log: {log}")
         print(failures.explain(of["failed"]) or failures.last(log.read_text("utf-8"), 40), end="")

@@ -23,6 +23,8 @@ bool late_was(void)
 
 void late_is_leak(void)
 {
+    if (is_late)
+        fprintf(stderr, "leak: something was left when it should have been gone\n");
     is_late = false;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Only a failure by a time limit is late, and only a late test that then passes twice is unsteady.
+"""Only a failure by a time limit is late, only one of assertions alone is wrong, and only such a test
+that then passes each time is unsteady.
 
 usage: failures_test.py TESTS PROGRAM
 
@@ -53,16 +54,18 @@ class ProgramTest(unittest.TestCase):
         self.assert_verdict("late", "late_wait", "late_duration")
 
     def test_a_wrong_result_is_not_late(self):
-        self.assert_verdict("failed", "wrong_value")
-        self.assert_verdict("failed", "wrong_value_after_a_late_wait")
-        self.assert_verdict("failed", "wrong_answer_after_a_wait_that_was_to_be_late")
-        self.assert_verdict("failed", "wrong_answer_after_a_wait_in_time")
-        self.assert_verdict("failed", "a_wait_that_should_have_been_in_vain")
+        self.assert_verdict("wrong", "wrong_value")
+        self.assert_verdict("wrong", "wrong_value_after_a_late_wait")
+        self.assert_verdict("wrong", "wrong_answer_after_a_wait_that_was_to_be_late")
+        self.assert_verdict("wrong", "wrong_answer_after_a_wait_in_time")
+        self.assert_verdict("wrong", "a_wait_that_should_have_been_in_vain")
+        self.assertIn("late_cases.c:", failures.wrong_cause(run("wrong_value")))
 
     def test_a_late_case_excuses_no_other(self):
-        self.assert_verdict("failed", "late_wait", "wrong_value")
-        self.assert_verdict("failed", "wrong_value", "late_wait")
+        self.assert_verdict("wrong", "late_wait", "wrong_value")
+        self.assert_verdict("wrong", "wrong_value", "late_wait")
         self.assert_verdict("failed", "crash", "late_wait")
+        self.assert_verdict("failed", "crash", "wrong_value")
         self.assert_verdict("failed", "late_wait_that_leaves_something")
 
     def test_a_leak_is_not_late(self):
@@ -94,13 +97,13 @@ class LogTest(unittest.TestCase):
             "[   LINE   ] --- ../tests/a_test.c:3: error: Failure!",
         ]:
             self.assert_verdict("failed", stderr=f"{report}\n")
-            self.assert_verdict(
-                "failed",
-                result="FAIL",
-                returncode=1,
-                stderr=f"{report}\nlate: x at ../tests/b_test.c:3\n"
-                "[   LINE   ] --- ../tests/b_test.c:3: error: Failure!",
-            )
+            for late in ["", "late: x at ../tests/b_test.c:3\n"]:
+                self.assert_verdict(
+                    "failed",
+                    result="FAIL",
+                    returncode=1,
+                    stderr=f"{report}\n{late}[   LINE   ] --- ../tests/b_test.c:3: error: Failure!",
+                )
 
     def test_a_status_that_is_not_the_number_of_late_cases_is_not_late(self):
         late = (
@@ -126,8 +129,9 @@ class LogTest(unittest.TestCase):
 
 
 class AgainTest(unittest.TestCase):
-    def judge(self, n, bad=()):
-        """Of `n` late tests, of which those named fail in these runs."""
+    def judge(self, n, bad=(), wrong=0):
+        """Of `n` tests, of which the first `wrong` are wrong and the others late, and those named
+        fail in these runs."""
         self.runs = []
 
         def failure(late, time):
@@ -135,7 +139,13 @@ class AgainTest(unittest.TestCase):
             return "wrong" if (late["name"], time) in bad else ""
 
         lates = [
-            {"step": "gcc", "name": f"t{i}", "cause": "not in time", "log": f"t{i}.log"}
+            {
+                "step": "gcc",
+                "name": f"t{i}",
+                "verdict": "wrong" if i < wrong else "late",
+                "cause": "not in time",
+                "log": f"t{i}.log",
+            }
             for i in range(n)
         ]
         return again.judge(lates, failure)
@@ -157,6 +167,39 @@ class AgainTest(unittest.TestCase):
     def test_more_than_three_fail(self):
         unsteady, failed = self.judge(4)
         self.assertEqual((unsteady, len(failed), self.runs), ([], 4, []))
+
+    def test_a_wrong_one_has_to_pass_five_times(self):
+        unsteady, failed = self.judge(1, wrong=1)
+        self.assertEqual((len(unsteady), failed, len(self.runs)), (1, [], 5))
+        unsteady, failed = self.judge(1, bad=[("t0", 5)], wrong=1)
+        self.assertEqual((unsteady, len(failed)), ([], 1))
+
+    def test_two_wrong_ones_fail(self):
+        unsteady, failed = self.judge(3, wrong=2)
+        self.assertEqual((unsteady, len(failed), self.runs), ([], 3, []))
+
+    def test_another_suite_may_have_a_test_of_that_name(self):
+        suites.read_tests, read = self.read_two, suites.read_tests
+        subprocess.run, start = lambda *_, **__: None, subprocess.run
+        try:
+            test = {
+                "step": "gcc",
+                "folder": ".",
+                "arguments": [],
+                "env": {},
+                "name": "line",
+                "full_name": "relock:server / line",
+            }
+            self.assertEqual(again.failure(test, 1), "")
+        finally:
+            suites.read_tests, subprocess.run = read, start
+
+    @staticmethod
+    def read_two(_folder, _logbase):
+        return [
+            {"name": "relock:unit / line", "result": "OK"},
+            {"name": "relock:server / line", "result": "OK"},
+        ]
 
 
 class ProgressTest(unittest.TestCase):
