@@ -20,9 +20,11 @@ void relock_futex_wait(atomic_uint *word, unsigned value, uint64_t ms)
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts);
 }
 
-void relock_futex_wake(atomic_uint *word)
+/* A call of its own and no jump, for lib/relock.supp knows it by its name on the stack. */
+__attribute__((noinline)) void relock_futex_wake(atomic_uint *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+    atomic_signal_fence(memory_order_seq_cst); /* so that syscall is not the last call */
 }
 
 /* ---- mutexes and condition variables -------------------------------------------------------- */
