@@ -1,13 +1,11 @@
-#include "io.h"
+#include "private.h"
 
 #include "base/clock.h"
-#include "lock/async/async_command.h"
-#include "lock/hold/watchdog.h"
+#include "lock/async/async.h"
+#include "lock/hold/holds.h"
 #include "lock/state/step.h"
-#include "lock/wake/line.h"
-#include "lock/wake/vigil.h"
-#include "redis/io/node_io.h"
-#include "redis/io/switches.h"
+#include "lock/wake/wake.h"
+#include "redis/io/io.h"
 #include "redis/lane/sentinels.h"
 #include "redis/server/loop.h"
 

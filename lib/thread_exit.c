@@ -1,11 +1,9 @@
-#include "thread_exit.h"
+#include "private.h"
 
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/hash.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/losses.h"
-#include "lock/hold/settle.h"
 #include "lock/state/owner.h"
 
 /* Those of the parent process are among them. Guarded by the process mutex. */

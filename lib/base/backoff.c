@@ -1,4 +1,4 @@
-#include "base/backoff.h"
+#include "base/clock.h"
 
 #include "base/ident.h"
 

@@ -54,4 +54,18 @@ int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms);
 /* A span as system calls expect it; ten years at most, since some calls reject more. */
 struct timespec relock_clock_span(uint64_t ms);
 
+/* ---- backoff --------------------------------------------------------------------------------- */
+
+/*
+ * Backoff - the pause before the next retry: random, and growing on average up to a bound
+ *
+ * Randomness spreads callers that failed at the same moment ("decorrelated jitter").
+ *
+ * Threads: any; it has no state.
+ */
+
+/* Returns a pause from `min_ms` to three times the previous one, at most `max_ms`. `previous_ms` is
+ * 0 for the first pause, which counts as `min_ms`. */
+uint64_t relock_backoff_ms(uint64_t previous_ms, uint64_t min_ms, uint64_t max_ms);
+
 #endif

@@ -9,10 +9,9 @@
  *     POLLED + fd  OPEN         another thread opens it, and writes to the eventfd
  *                  CLOSED       the waiting thread no longer polls
  */
-#include "base/gate.h"
+#include "base/thread.h"
 
 #include "base/clock.h"
-#include "base/tsan.h"
 
 #include <sys/eventfd.h>
 

@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include "base/private.h"
 #include "base/thread.h"
 
 #include <stdarg.h>

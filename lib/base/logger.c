@@ -1,4 +1,5 @@
-#include "base/logger.h"
+#include "base/log.h"
+#include "base/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

@@ -1,4 +1,4 @@
-#include "base/tsan.h"
+#include "base/thread.h"
 
 /* ThreadSanitizer's own names; all are NULL in a program without it. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */

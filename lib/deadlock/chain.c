@@ -1,11 +1,9 @@
-#include "deadlock/chain.h"
+#include "deadlock/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "deadlock/wait_graph.h"
 #include "lock/hold/acquire.h"
 #include "lock/wake/outbox.h"
-#include "lock/wake/request.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

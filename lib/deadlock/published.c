@@ -1,11 +1,10 @@
 #include "deadlock/published.h"
+#include "deadlock/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "deadlock/chain.h"
 #include "lock/hold/holds.h"
 #include "lock/wake/outbox.h"
-#include "lock/wake/request.h"
 #include "redis/connect/explain.h"
 #include "redis/server/reply.h"
 

@@ -1,4 +1,4 @@
-#include "deadlock/wait_graph.h"
+#include "deadlock/private.h"
 
 #include "base/log.h"
 

@@ -1,6 +1,4 @@
-#include "group/group.h"
-
-#include "group/listeners.h"
+#include "group/private.h"
 
 #include <stdlib.h>
 

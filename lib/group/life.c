@@ -4,11 +4,9 @@
  * They take part in the life of the clients of their members through a hook, which is attached to a
  * client when the first such lock is made.
  */
-#include "group/listeners.h"
-#include "group/local.h"
-#include "group/vote.h"
+#include "group/private.h"
 #include "lock/state/resource.h"
-#include "lock/wake/drain.h"
+#include "lock/wake/wake.h"
 
 #include <assert.h>
 #include <stdlib.h>

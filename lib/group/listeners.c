@@ -16,13 +16,13 @@
  * Messages count even while no call waits: a waiter that is just being refused does not wait yet.
  * If the channel is still subscribed from before, nothing else tells it of a release in between.
  */
-#include "group/listeners.h"
+#include "group/private.h"
 
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/hash.h"
-#include "lock/hold/inbox.h"
-#include "lock/wake/subscription.h"
+#include "lock/hold/holds.h"
+#include "lock/wake/wake.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
-#include "group/local.h"
+#include "group/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lock/hold/settle.h"
+#include "lock/hold/holds.h"
 #include "lock/state/resource.h"
 
 #include <assert.h>

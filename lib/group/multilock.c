@@ -9,14 +9,11 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
-#include "group/local.h"
-#include "group/survey.h"
-#include "lock/call/release.h"
-#include "lock/call/take.h"
+#include "group/private.h"
+#include "lock/call/call.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/levels.h"
 #include "lock/state/observer.h"
-#include "lock/wake/drain.h"
+#include "lock/wake/wake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,10 @@
-#include "group/redask.h"
+#include "group/private.h"
 
 #include "base/clock.h"
 #include "base/ident.h"
 #include "base/status.h"
-#include "group/listeners.h"
-#include "group/vote.h"
 #include "lock/state/cancel.h"
-#include "lock/wake/drain.h"
-#include "lock/wake/line.h"
-#include "lock/wake/subscription.h"
+#include "lock/wake/wake.h"
 
 /* ---- where a refused waiter waits ---------------------------------------------------------- */
 

@@ -6,12 +6,8 @@
  * counts the levels; its tally says how long it is certain.
  */
 #include "base/clock.h"
-#include "group/redask.h"
-#include "group/survey.h"
-#include "group/vote.h"
+#include "group/private.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/levels.h"
-#include "lock/hold/settle.h"
 
 /* A release may take longer than an acquire: no lease runs out meanwhile. */
 #define RELEASE_MS 1000

@@ -3,11 +3,9 @@
  * lock among them, its members. The calling thread first finds the holds of the owner, then posts
  * all questions to the I/O threads of their clients, and sleeps.
  */
-#include "group/survey.h"
+#include "group/private.h"
 
 #include "base/clock.h"
-#include "group/local.h"
-#include "group/tally.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

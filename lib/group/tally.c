@@ -1,4 +1,4 @@
-#include "group/tally.h"
+#include "group/private.h"
 
 #include "base/clock.h"
 #include "lock/hold/holds.h"

@@ -3,7 +3,7 @@
  * are its own. Only scripts and flags differ; lib/lock does the work.
  */
 #include "kind/kinds.h"
-#include "lock/call/commands.h"
+#include "lock/call/call.h"
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"
 

@@ -5,7 +5,7 @@
  * it may read under its own write hold, and it may not write while it only reads.
  */
 #include "base/clock.h"
-#include "lock/call/commands.h"
+#include "lock/call/call.h"
 #include "lock/hold/acquire.h"
 #include "lock/hold/holds.h"
 #include "lock/state/keys.h"

@@ -4,7 +4,7 @@
  */
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"
-#include "look/sight.h"
+#include "look/private.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* relock_nested_waits: which owners wait for long while they hold other locks. */
 #include "lock/state/lock.h"
 #include "look/nodes.h"
-#include "look/sight.h"
+#include "look/private.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

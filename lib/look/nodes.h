@@ -12,6 +12,9 @@
 #include "redis/server/command.h"
 #include "redis/server/server.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 struct redisReply;
 
 /* The next node that holds keys, with a reference, which the next call drops; NULL: there is none.

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "lock/state/lock.h"
 #include "look/nodes.h"
-#include "look/sight.h"
-#include "redis/lane/succession.h"
+#include "look/private.h"
+#include "redis/lane/sentinels.h"
 #include "redis/lane/sync_conn.h"
 #include "redis/server/reply.h"
 

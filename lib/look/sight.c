@@ -1,11 +1,10 @@
-#include "look/sight.h"
+#include "look/private.h"
 
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "base/ident.h"
-#include "lock/state/inspection.h"
 #include "lock/state/keys.h"
-#include "lock/state/verdict.h"
+#include "lock/state/kind.h"
 #include "look/nodes.h"
 #include "redis/deployment/run.h"
 #include "redis/server/reply.h"

@@ -4,8 +4,7 @@
 #include "hostile.h"
 
 #include "base/clock.h"
-#include "redis/deployment/members.h"
-#include "redis/deployment/slot_survey.h"
+#include "redis/deployment/private.h"
 #include "redis/server/reply.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* Replies of a server to the scripts that the I/O thread runs. In scene q the program sends a
  * call, in scene k it kills a connection, in scene p it sends a PING. */
 #include "redis/connect/conn_id.h"
-#include "redis/io/pipeline.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 #include "redis/lane/call.h"
 #include "redis/server/reply.h"
 #include "stage.h"

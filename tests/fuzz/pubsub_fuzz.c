@@ -1,6 +1,7 @@
 /* Messages of a server on the subscriber connection. In scenes A to D the program subscribes to
  * a channel or leaves it. A and D are listeners of one channel. */
-#include "redis/io/pubsub.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 #include "stage.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The words of a sentinel on the connection on which its clients hear of failovers: about the
  * master, and messages. In scenes A to C the program uses a master of the configuration 1 to 3. */
-#include "redis/io/switches.h"
+#include "redis/io/io.h"
 
+#include "redis/lane/private.h"
 #include "redis/lane/sentinels.h"
-#include "redis/lane/succession.h"
 #include "stage.h"
 
 #include <stdio.h>

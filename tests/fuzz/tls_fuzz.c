@@ -10,7 +10,8 @@
 #include "fuzz.h"
 
 #include "base/status.h"
-#include "redis/connect/wire.h"
+#include "redis/connect/connect.h"
+#include "redis/connect/private.h"
 #include "redis/server/reply.h"
 #include "redis/server/tls_context.h"
 

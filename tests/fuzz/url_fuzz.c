@@ -1,5 +1,6 @@
 /* URLs, valid and invalid, and their parts. */
 #include "fuzz.h"
+#include "redis/server/private.h"
 #include "redis/server/server.h"
 
 #include <ctype.h>

@@ -1,8 +1,7 @@
 /* The I/O thread of an idle client, which no timer and no message wakes. */
 #include "lock/state/client.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pubsub.h"
-#include "redis/io/reading.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 #include "support/actor.h"
 #include "support/fixture.h"
 

@@ -11,7 +11,7 @@
 /* Its waiters retry only when they are woken, and its votes are not renewed meanwhile. */
 struct red red_line_new(struct servers *s);
 
-/* The server whose line orders the clients: the first by its address, see lib/group/group.h. */
+/* The server whose line orders the clients: the first by its address, see lib/group/private.h. */
 size_t red_line_sequencer(const struct servers *s);
 
 /* Waits until so many clients stand in its line. */

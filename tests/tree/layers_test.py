@@ -5,9 +5,9 @@ usage: layers_test.py TOP
 
 Each folder of lib/ includes itself and the folders before it, and calls nothing above; lib/*.c stand
 above all of them. hiredis, libev and OpenSSL are known in lib/redis alone, uthash and utlist to one
-header alone, and lib/lock does not mention what is built on it. A header declares the functions of
-the .c of its name and no others; all others are static or public. NAME_none.c may define some of
-NAME.h in its place. The public header needs no other header. One module opens all descriptors, so
+header alone, and lib/lock does not mention what is built on it. A function that is neither static nor
+public is declared once, in a header of its folder. What the files of a folder share, and nobody else,
+is in its private.h, which only they and their tests include. The public header needs no other header. One module opens all descriptors, so
 that none is 0, 1 or 2, and closes them, so that a forked child knows which are open.
 """
 import pathlib
@@ -23,7 +23,9 @@ LAYERS = [
 REDIS_ONLY = r"hiredis/.*|ev\.h|openssl/.*"
 ONE_HEADER = r"ut(hash|list|array|string)\.h"
 GENERATED = ["scripts.h"]
-STAND_IN = "_none"
+PRIVATE = "private.h"
+TESTS = ["tests/unit/{}/", "tests/server/{}/", "tests/unit/common/", "tests/fuzz/"]
+OTHER_TESTS = {"tests/server/tasks_test.c": "redis/io"}
 OPENS_ALL = "base/descriptor.c"
 OPENS = (r"(?<![\w.>])(?:socket|socketpair|accept4?|eventfd|epoll_create1?|signalfd|timerfd_create|pipe2?|open|openat|"
          r"fopen|fdopen|opendir|popen|close|dup|dup2|dup3|memfd_create|inotify_init1?|pidfd_open|shm_open)\s*\(|\bF_DUPFD")
@@ -116,17 +118,40 @@ def functions(path, defined):
 def check_headers(top, sources):
     wrong = []
     public = functions(top / "include" / "relock.h", False)
-    for module in sorted({name.rpartition(".")[0] for name in sources}):
-        is_stand_in = module.endswith(STAND_IN)
-        header = sources.get(f"{module.removesuffix(STAND_IN)}.h")
-        source = sources.get(f"{module}.c")
-        declared = functions(header, False) if header else set()
-        defined = functions(source, True) if source else set()
-        if not is_stand_in:
-            wrong += [f"{module}.h: {name} is not in {module}.c"
-                      for name in sorted(declared - defined)]
-        wrong += [f"{module}.c: {name} is not in {module}.h, nor static, nor public"
-                  for name in sorted(defined - declared - public)]
+    for folder in LAYERS:
+        names = [name for name in sources if layer_of(name) == folder]
+        declared, defined = {}, {}
+        for name in names:
+            for function in functions(sources[name], False) if name.endswith(".h") else ():
+                if function in declared:
+                    wrong.append(f"{name}: {function} is also in {declared[function]}")
+                declared[function] = name
+            if name.endswith(".c"):
+                defined.update({function: name for function in functions(sources[name], True)})
+        wrong += [f"{declared[function]}: {function} is in no .c of the folder"
+                  for function in sorted(declared.keys() - defined.keys())]
+        wrong += [f"{defined[function]}: {function} is in no header of the folder, nor static, nor public"
+                  for function in sorted(defined.keys() - declared.keys() - public)]
+    return wrong
+
+
+def check_private(top, sources):
+    wrong = []
+    for name, path in sources.items():
+        for _, used in includes(path):
+            if used.rpartition("/")[2] != PRIVATE:
+                continue
+            if layer_of(used) != layer_of(name):
+                wrong.append(f"{name}: {used} belongs to the files of its folder")
+            elif name.endswith(".h"):
+                wrong.append(f"{name}: others include this, so they would see {used}")
+    for path in sorted((top / "tests").rglob("*.[ch]")):
+        name = str(path.relative_to(top))
+        for _, used in includes(path):
+            folder, _, header = used.rpartition("/")
+            may = OTHER_TESTS.get(name) == folder or any(name.startswith(below.format(folder)) for below in TESTS)
+            if header == PRIVATE and not may:
+                wrong.append(f"{name}: {used} belongs to its folder and the tests of that")
     return wrong
 
 
@@ -157,7 +182,8 @@ def check_public(top):
 def main(top):
     sources = read(top)
     wrong = check_includes(sources) + check_mentions(sources) + check_descriptors(sources)
-    wrong += check_calls(sources) + check_headers(top, sources) + check_public(top)
+    wrong += check_calls(sources) + check_headers(top, sources) + check_private(top, sources)
+    wrong += check_public(top)
     if not sources:
         wrong.append(f"no sources below {top}/lib")
     print("\n".join(wrong))

@@ -1,4 +1,4 @@
-#include "lock/async/async.h"
+#include "lock/async/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

@@ -1,82 +1,14 @@
 /*
- * Async - an asynchronous call: no thread waits in it
+ * Async - asynchronous calls
  *
- * The I/O thread takes the steps of a blocking call, with the mutex of the client held. Where a
- * blocking call would sleep, the step sets a timer and returns. A hand-off, a cancel or a message
- * posts the step of the call, which is then the next one. The call counts as in progress, so its
- * client is not freed before it has ended. When it has ended, it becomes an event of its queue.
- *
- * Threads: with the mutex of the client held; the I/O thread, unless a function says otherwise.
+ * What lib/lock/async offers to the I/O thread. The program makes such calls by the public header.
  */
 #ifndef RELOCK_ASYNC_H
 #define RELOCK_ASYNC_H
 
-#include "lock/async/async_command.h"
-#include "lock/state/events.h"
-#include "lock/state/lock.h"
-#include "lock/state/step.h"
+#include "lock/state/client.h"
 
-struct relock_async;
-
-struct relock_async_ops {
-    /* The step was posted, or the timer fired. */
-    void (*step)(struct relock_async *call);
-
-    /* For its script: as in async_command.h. */
-    void (*write)(struct relock_async *call, struct relock_request *request);
-    void (*sent)(struct relock_async *call);
-    void (*answered)(struct relock_async *call, int result, const struct redisReply *reply);
-
-    /* Runs the callback, under no mutex. */
-    void (*deliver)(struct relock_async *call);
-
-    /* The queue of the call was closed, so the program may free what it gave to the call: from now
-     * on the call does not use this. NULL: it was given nothing of that sort. */
-    void (*forget)(struct relock_async *call);
-
-    /* The call succeeded, but its queue is closed: releases what it acquired. */
-    void (*undo)(struct relock_async *call);
-};
-
-struct relock_async {
-    struct relock_step step;
-    struct relock_event event;
-    struct relock_async_command command;
-    const struct relock_async_ops *ops; /* constant */
-    struct relock_timer timer;
-    struct relock_events *events; /* constant; a reference */
-    /* A handle of its own, as the program may free that of the call. */
-    struct relock_lock lock;
-    unsigned refs;   /* of the event, and of an orphaned command */
-    bool is_unheard; /* its queue was closed */
-    int result;
-};
-
-/* Whether such a call can be made; else it logs why. Any thread; without the mutex. Returns
- * RELOCK_OK, RELOCK_E_INVALID, RELOCK_E_UNSUPPORTED. */
-int relock_async_check(const struct relock_lock *lock, const struct relock_events *events);
-
-/* Zeroed memory for a call; NULL when out of memory. Leaves errno alone. */
-void *relock_async_alloc(size_t size);
-
-/*
- * Begins the call. Its memory is zero, except for the fields that its user has added. Returns
- * RELOCK_OK, or a failure if the client or the queue is closed: then it frees the memory. Any
- * thread; without the mutex, which it locks.
- */
-int relock_async_begin(struct relock_async *call, const struct relock_async_ops *ops,
-                       const struct relock_lock *lock, struct relock_events *events);
-
-/* The next step comes when the step is posted, or at `until_ms`. */
-void relock_async_sleep(struct relock_async *call, uint64_t until_ms);
-
-/* The next step comes when no other command of the hold runs, or at `until_ms`. */
-void relock_async_follow(struct relock_async *call, struct relock_hold *hold, uint64_t until_ms);
-
-/* Ends the call with this result: no more steps follow. */
-void relock_async_end(struct relock_async *call, int result);
-
-/* Fills an answer after a failure of the script. */
-void relock_async_fail(const struct relock_async *call, int result, struct relock_answer *answer);
+/* The I/O thread has a connection again: sends what is paused. */
+void relock_async_command_up(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -14,13 +14,9 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
-#include "lock/async/async.h"
-#include "lock/call/ask.h"
-#include "lock/call/commands.h"
-#include "lock/call/release.h"
-#include "lock/call/take.h"
-#include "lock/hold/levels.h"
-#include "lock/hold/watchdog.h"
+#include "lock/async/private.h"
+#include "lock/call/call.h"
+#include "lock/hold/holds.h"
 #include "lock/state/owner.h"
 
 #include <stdlib.h>

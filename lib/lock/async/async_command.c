@@ -13,13 +13,13 @@
  *     FORGOTTEN   IDLE        the answer, or the end of the client; a late kill does no harm
  *     ORPHANED    IDLE        the same; the hold waits for it
  */
-#include "lock/async/async_command.h"
+#include "lock/async/async.h"
+#include "lock/async/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/settle.h"
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
 #include "redis/deployment/topology.h"

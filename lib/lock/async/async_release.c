@@ -9,12 +9,9 @@
  *     each       OVER     with its result
  */
 #include "base/clock.h"
-#include "lock/async/async.h"
-#include "lock/call/commands.h"
-#include "lock/call/release.h"
+#include "lock/async/private.h"
+#include "lock/call/call.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/levels.h"
-#include "lock/hold/watchdog.h"
 #include "lock/state/owner.h"
 
 enum phase { BEGINS, BEHIND, LEAVES, FREES, OVER };

@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/losses.h"
 #include "lock/state/events.h"
 #include "lock/state/lock.h"
 

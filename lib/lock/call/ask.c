@@ -4,17 +4,13 @@
  * Each attempt has a number of its own. A grant that comes too late is released; a command that
  * may have run is settled. Either way the retry stays pending for the next head.
  */
-#include "lock/call/ask.h"
+#include "lock/call/call.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/inbox.h"
-#include "lock/wake/line.h"
-#include "lock/wake/subscription.h"
-#include "lock/wake/vigil.h"
-#include "redis/lane/inflight.h"
+#include "lock/wake/wake.h"
+#include "redis/lane/lane.h"
 
 /* The hold to ask for. A hold with a place in the queue in Redis is used again, with its number. */
 static struct relock_hold *take_hold(struct relock_acquire *acquire)

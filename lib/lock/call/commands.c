@@ -1,11 +1,8 @@
-#include "lock/call/commands.h"
+#include "lock/call/call.h"
 
 #include "base/clock.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/inbox.h"
-#include "lock/hold/settle.h"
-#include "lock/hold/watchdog.h"
-#include "lock/wake/line.h"
+#include "lock/wake/wake.h"
 #include "redis/deployment/run.h"
 
 #include <stdio.h>

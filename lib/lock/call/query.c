@@ -4,14 +4,13 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
-#include "lock/call/commands.h"
-#include "lock/hold/cache.h"
+#include "lock/call/call.h"
 #include "lock/hold/holds.h"
-#include "lock/state/inspection.h"
+#include "lock/state/kind.h"
 #include "lock/state/lock.h"
 #include "lock/state/owner.h"
-#include "lock/wake/echo.h"
-#include "lock/wake/request.h"
+#include "lock/wake/outbox.h"
+#include "lock/wake/wake.h"
 #include "redis/deployment/run.h"
 #include "redis/server/reply.h"
 

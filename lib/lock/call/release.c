@@ -3,20 +3,14 @@
  * truth. If Redis could not be reached, the I/O thread settles the last level, and the next command
  * of the hold corrects the count of any other.
  */
-#include "lock/call/release.h"
+#include "lock/call/call.h"
 
 #include "base/clock.h"
 #include "base/probe.h"
-#include "lock/hold/cache.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/levels.h"
-#include "lock/hold/losses.h"
-#include "lock/hold/settle.h"
 #include "lock/state/options.h"
 #include "lock/state/owner.h"
-#include "lock/wake/echo.h"
-#include "lock/wake/line.h"
-#include "lock/wake/subscription.h"
+#include "lock/wake/wake.h"
 
 #include <assert.h>
 

@@ -2,27 +2,18 @@
  * An owner with levels nests: one command, no waiting. An owner without levels joins the queue of
  * the resource.
  */
-#include "lock/call/take.h"
+#include "lock/call/call.h"
 
 #include "base/clock.h"
 #include "base/probe.h"
 #include "base/status.h"
-#include "lock/call/ask.h"
-#include "lock/hold/cache.h"
 #include "lock/hold/holds.h"
-#include "lock/hold/levels.h"
-#include "lock/state/deadlock.h"
 #include "lock/state/options.h"
 #include "lock/state/owner.h"
 #include "lock/state/resource.h"
-#include "lock/wake/drain.h"
-#include "lock/wake/line.h"
-#include "lock/wake/request.h"
-#include "lock/wake/silence.h"
-#include "lock/wake/subscription.h"
-#include "lock/wake/vigil.h"
-#include "redis/io/direct.h"
-#include "redis/io/node_io.h"
+#include "lock/wake/outbox.h"
+#include "lock/wake/wake.h"
+#include "redis/io/io.h"
 
 #include <assert.h>
 

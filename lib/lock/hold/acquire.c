@@ -1,7 +1,7 @@
 #include "lock/hold/acquire.h"
 
 #include "base/clock.h"
-#include "redis/lane/inflight.h"
+#include "redis/lane/lane.h"
 
 #include <stdio.h>
 

@@ -8,8 +8,16 @@
 #ifndef RELOCK_ACQUIRE_H
 #define RELOCK_ACQUIRE_H
 
+#include "lock/state/cancel.h"
+#include "lock/state/client.h"
 #include "lock/state/kind.h"
 #include "lock/state/lock.h"
+#include "lock/state/resource.h"
+#include "redis/server/server.h"
+
+#include <relock.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /*
  * The first pause of a waiter that polls, unless the program sets other pauses. The waiter also

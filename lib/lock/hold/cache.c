@@ -1,11 +1,10 @@
-#include "lock/hold/cache.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "base/probe.h"
 #include "base/status.h"
-#include "lock/hold/holds.h"
-#include "lock/hold/settle.h"
 #include "lock/state/events.h"
 #include "lock/wake/listener.h"
 
@@ -76,7 +75,7 @@ bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hol
 
 /* ---- caching ------------------------------------------------------------------------------- */
 
-/* Its last level is released, and it stays with the process: see cache.h. */
+/* Its last level is released, and it stays with the process: see holds.h. */
 static void reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {

@@ -30,17 +30,15 @@
  *               TO_TAKE_UP, TO_TELL -> NO_NOTICE: forget_loss
  */
 #include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 
 #include "base/clock.h"
 #include "base/probe.h"
-#include "lock/hold/losses.h"
-#include "lock/hold/tracked.h"
 #include "lock/state/events.h"
 #include "lock/state/keys.h"
 #include "lock/state/observer.h"
 #include "lock/state/step.h"
-#include "lock/wake/drain.h"
-#include "lock/wake/subscription.h"
+#include "lock/wake/wake.h"
 #include "redis/connect/conn_id.h"
 
 #include <stdlib.h>

@@ -14,17 +14,16 @@
  * The subscription stays until the client is freed. A client of a cluster is REFUSED from the
  * start.
  */
-#include "lock/hold/inbox.h"
+#include "lock/hold/holds.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "lock/hold/cache.h"
+#include "lock/hold/private.h"
 #include "lock/state/keys.h"
 #include "lock/state/resource.h"
-#include "lock/wake/line.h"
 #include "lock/wake/listener.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pubsub.h"
+#include "lock/wake/wake.h"
+#include "redis/io/io.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-#include "lock/hold/levels.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 
 #include "base/clock.h"
-#include "lock/hold/holds.h"
 #include "lock/state/kind.h"
 #include "lock/state/step.h"
 

@@ -1,9 +1,7 @@
-#include "lock/hold/losses.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 
 #include "base/clock.h"
-#include "lock/hold/holds.h"
-#include "lock/hold/levels.h"
-#include "lock/hold/settle.h"
 #include "lock/state/events.h"
 #include "lock/state/observer.h"
 #include "lock/state/step.h"

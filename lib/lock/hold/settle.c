@@ -1,19 +1,14 @@
-#include "lock/hold/settle.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 
 #include "base/clock.h"
-#include "lock/hold/cache.h"
-#include "lock/hold/holds.h"
-#include "lock/hold/watchdog.h"
 #include "lock/state/kind.h"
 #include "lock/state/step.h"
-#include "lock/state/verdict.h"
-#include "lock/wake/echo.h"
-#include "lock/wake/request.h"
-#include "lock/wake/subscription.h"
+#include "lock/wake/outbox.h"
+#include "lock/wake/wake.h"
 #include "redis/connect/conn_id.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
-#include "redis/lane/inflight.h"
+#include "redis/io/io.h"
+#include "redis/lane/lane.h"
 
 static void finish(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)

@@ -1,10 +1,10 @@
-#include "lock/hold/tracked.h"
+#include "lock/hold/private.h"
 
-#include "base/backoff.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "lock/state/resource.h"
-#include "lock/wake/pace.h"
-#include "redis/io/tracking.h"
+#include "lock/wake/wake.h"
+#include "redis/io/io.h"
 
 #define MIN_AGE_MS 100
 

@@ -10,10 +10,9 @@
 #ifndef RELOCK_CANCEL_H
 #define RELOCK_CANCEL_H
 
-#include "base/gate.h"
+#include "base/thread.h"
 
 #include <relock.h>
-
 #include <stdatomic.h>
 #include <stdbool.h>
 

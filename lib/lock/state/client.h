@@ -19,29 +19,85 @@
 #include "base/timer.h"
 #include "lock/state/hold.h"
 #include "lock/state/keys.h"
-#include "lock/state/meter.h"
 #include "lock/state/task.h"
 #include "redis/server/server.h"
 
 #include <relock.h>
-
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct relock_async_command;
-struct relock_client_hook;
 struct relock_loop;
 struct relock_outbox_entry;
+struct relock_resource;
 struct relock_step;
 struct relock_switches;
 struct relock_topology;
 struct relock_waiter;
+
+/* ---- meter ----------------------------------------------------------------------------------- */
+
+/*
+ * Meter - histograms of durations, counts of results, and the most contended names of a client
+ *
+ * The most contended names are found with a fixed number of counters ("space saving"): a name
+ * without one takes over the lowest, and its count. So a count may be too high, never too low, and
+ * the names that matter stay.
+ *
+ * Threads: guarded by the mutex of the client.
+ */
+
+#define RELOCK_METER_NAMES 32
+
+struct relock_meter {
+    struct relock_contended names[RELOCK_METER_NAMES]; /* of the first `n_names` */
+    unsigned n_names;
+    unsigned last; /* the one that was counted last */
+};
+
+/* Four buckets for each power of 2: see RELOCK_HISTOGRAM_FROM_US. */
+static inline unsigned relock_meter_bucket(uint64_t us)
+{
+    unsigned exponent, i;
+
+    if (us < 4)
+        return (unsigned)us;
+    exponent = 63 - (unsigned)__builtin_clzll(us);
+    i = ((exponent - 1) << 2) | (unsigned)((us >> (exponent - 2)) & 3);
+    return i < RELOCK_HISTOGRAM_BUCKETS ? i : RELOCK_HISTOGRAM_BUCKETS - 1;
+}
+
+static inline void relock_meter_add(struct relock_histogram *histogram, uint64_t us)
+{
+    histogram->count++;
+    histogram->sum_us += us;
+    histogram->buckets[relock_meter_bucket(us)]++;
+}
+
+/* Counts a call that ended with this result. */
+static inline void relock_meter_end(uint64_t results[RELOCK_RESULTS], int result)
+{
+    if (result <= 0 && result > -RELOCK_RESULTS)
+        results[-result]++;
+}
+
+/* An acquire of the lock `name` met another owner. */
+void relock_meter_contend(struct relock_meter *meter, const char *name);
+
+/* The names with the highest counts, the highest first; unused places are all 0. */
+void relock_meter_top(const struct relock_meter *meter,
+                      struct relock_contended top[RELOCK_CONTENDED_NAMES]);
+
+/* ---- client ---------------------------------------------------------------------------------- */
 
 /*
  * The life of a client. It never goes back.
  *
  *     state      begins with              calls    new acquires    holds
  *     OPEN       relock_client_new        enter    begin           live on
- *     SHUT_DOWN  relock_client_shutdown   enter    see drain.h     live on
+ *     SHUT_DOWN  relock_client_shutdown   enter    see drain.c     live on
  *     FREED      relock_client_free       refused                  are released
  */
 enum relock_client_state {
@@ -77,7 +133,7 @@ struct relock_client_hook_ops {
     /* Messages are for the I/O thread, as long as this layer is attached. */
     bool needs_messages;
 
-    /* Ends the waits of this layer that the client no longer admits: drain.h. */
+    /* Ends the waits of this layer that the client no longer admits: drain.c. */
     void (*end_waits)(struct relock_client *client);
 
     /* A waiter is about to sleep for the first time. */
@@ -160,7 +216,7 @@ struct relock_client {
         struct relock_task inbox_task;   /* posted while WANTED */
         struct relock_timer inbox_retry; /* subscribes again after a lack of memory */
         bool has_no_line;                /* the user may not use lines, and that was logged */
-        struct relock_outbox leaving;    /* takes the client out of lines; also echo.h */
+        struct relock_outbox leaving;    /* takes the client out of lines; also echo.c */
         struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
         struct relock_outbox commands;             /* of asynchronous calls, and of layers above */
         struct relock_async_command *paused;       /* put off, sorted by their holds */
@@ -181,9 +237,9 @@ struct relock_client {
         struct relock_task *tasks;
         struct relock_timers timers;
         struct relock_waiter *waiting; /* acquires that wait for this server */
-        unsigned n_tracked;            /* holds whose changes Redis reports: tracked.h */
+        unsigned n_tracked;            /* holds whose changes Redis reports: tracked.c */
         unsigned n_threadless;         /* acquires that wait without a thread */
-        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
+        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.c */
         uint64_t n_searches;                               /* for deadlocks */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t silence_fired_ms;   /* when it last fired; the sockets have been read since */
@@ -226,7 +282,7 @@ struct relock_client *relock_client_alloc(void);
  * copy of the mutex may be locked for ever. Under no mutex. */
 void relock_client_unref(struct relock_client *client);
 
-/* Whether every owner may acquire. After a shutdown, some still may: drain.h. */
+/* Whether every owner may acquire. After a shutdown, some still may: drain.c. */
 static inline bool relock_client_is_open(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
 {

@@ -4,10 +4,9 @@
  * holds and waits, however many paths there are. Mostly the holder waits for nothing, and one look
  * into a table of waits is all.
  */
-#include "lock/state/deadlock.h"
+#include "lock/state/resource.h"
 
 #include "base/clock.h"
-#include "lock/state/resource.h"
 
 #include <stdio.h>
 #include <string.h>

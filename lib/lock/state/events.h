@@ -16,6 +16,8 @@
 #include "lock/state/client.h"
 #include "lock/state/hold.h"
 
+#include <stdbool.h>
+
 /* Embedded in a call. */
 struct relock_event {
     /* Runs the callback, with the mutex unlocked, and frees the event. */

@@ -13,14 +13,17 @@
 #ifndef RELOCK_HOLD_H
 #define RELOCK_HOLD_H
 
+#include "base/hash.h"
 #include "base/timer.h"
 #include "lock/state/task.h"
 
-#include <relock.h>
-
 #include <pthread.h>
+#include <relock.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 struct relock_conn_id;
+struct relock_hold;
 struct relock_node;
 struct relock_observer;
 struct relock_resource;

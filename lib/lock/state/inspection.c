@@ -1,4 +1,4 @@
-#include "lock/state/inspection.h"
+#include "lock/state/kind.h"
 
 #include "redis/server/reply.h"
 

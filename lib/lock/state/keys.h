@@ -32,7 +32,7 @@
 /* The number of a hold is the owner's number times this, plus a serial. */
 #define RELOCK_SERIALS UINT64_C(1000000000)
 
-/* From this serial on, the number says that its client caches the hold: see cache.h. */
+/* From this serial on, the number says that its client caches the hold: see cache.c. */
 #define RELOCK_SERIALS_CACHED (RELOCK_SERIALS / 2)
 
 /* The number of owners that fit into the integer that Redisson reads. */

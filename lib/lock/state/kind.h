@@ -9,20 +9,77 @@
 #ifndef RELOCK_KIND_H
 #define RELOCK_KIND_H
 
-#include "lock/state/verdict.h"
 #include "redis/server/script.h"
-#include "redis/server/server.h" /* RELOCK_WHY_MAX */
+#include "redis/server/server.h"
 
 #include <relock.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+struct redisReply;
 struct relock_acquire;
 struct relock_claim;
-struct relock_client;
 struct relock_hold;
 struct relock_inspection;
-struct relock_lock;
+
+/* ---- verdict --------------------------------------------------------------------------------- */
+
+/*
+ * Verdict - the meaning of a script's reply for a hold
+ *
+ * The replies of all scripts are named here and nowhere else.
+ *
+ * Threads: any; these are pure functions but for the clock.
+ */
+
+/* Why a reply has no verdict. */
+#define RELOCK_VERDICT_UNREADABLE "the reply is not one that the script returns"
+
+enum relock_verdict {
+    RELOCK_VERDICT_DONE,   /* granted, extended or released */
+    RELOCK_VERDICT_BUSY,   /* other owners hold the lock */
+    RELOCK_VERDICT_GONE,   /* the servers do not have the hold */
+    RELOCK_VERDICT_TAKEN,  /* another owner has the lock */
+    RELOCK_VERDICT_FAILED, /* not answered, refused, or the reply is not one of the script's */
+};
+
+/* Why a first level was refused; or, with `is_awaited`, that clients wait though it was granted. */
+struct relock_busy {
+    uint64_t free_at_ms;  /* when the lease in the way ends; RELOCK_NEVER: unknown */
+    uint64_t place;       /* of the client in the line of the lock, 1 for the first; 0: not in it */
+    bool is_reserved;     /* the lock is free, and another client was told to acquire it */
+    bool is_foreign;      /* the holder does not know the line; said to the first only */
+    bool is_awaited;      /* granted, and clients are in the line; said if the hold may be cached */
+    uint64_t n_intervals; /* a waiter for a fair lock asks after so many intervals; 0: not said */
+};
+
+/* The reason of the loss that this verdict means: RELOCK_LOST_GONE, RELOCK_LOST_TAKEN; 0: none. */
+int relock_verdict_loss(enum relock_verdict verdict);
+
+/* Of `lock`, for a first level: DONE, perhaps with a fencing token; BUSY with the reason; FAILED.
+ */
+enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
+                                        struct relock_busy *busy);
+
+/* Of a message to a waiter for a fair lock: whether it says when the lease in the way ends. */
+bool relock_verdict_message(const char *text, size_t len, uint64_t *free_at_ms);
+
+/* Of `lock`, for another level: DONE, GONE, TAKEN, FAILED. */
+enum relock_verdict relock_verdict_nest(const struct redisReply *reply);
+
+/* Of `renew` and `extend`: DONE, GONE, TAKEN, FAILED. */
+enum relock_verdict relock_verdict_renewal(const struct redisReply *reply);
+
+/*
+ * Of `unlock`: DONE, GONE, TAKEN, FAILED. With DONE, `*n_receivers` is the number of subscribers
+ * that the message reached, or -1 if the server refused to publish it; `*place` is that of the
+ * client in the line of the lock, 1 if it is to ask at once, 0 if it is not in the line.
+ */
+enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers,
+                                           uint64_t *place);
+
+/* ---- kind ------------------------------------------------------------------------------------ */
 
 /* The outcome of an operation. */
 struct relock_answer {
@@ -38,10 +95,10 @@ struct relock_answer {
     unsigned acked_replicas; /* granted */
     struct relock_busy busy; /* BUSY: the reason */
     uint64_t pause_ms;       /* BUSY: before a poller asks again; 0: the core decides */
-    uint64_t place;      /* released: in the line, where the client waits again; see verdict.h */
-    int64_t n_receivers; /* released: of the message to waiters; -1: the server refused it */
-    bool is_announced;   /* released: each waiter gets that message */
-    bool is_reported;    /* a failure or a loss was logged and counted by calls inside */
+    uint64_t place;          /* released: in the line, where the client waits again; see verdict */
+    int64_t n_receivers;     /* released: of the message to waiters; -1: the server refused it */
+    bool is_announced;       /* released: each waiter gets that message */
+    bool is_reported;        /* a failure or a loss was logged and counted by calls inside */
 };
 
 /*
@@ -128,7 +185,7 @@ struct relock_kind {
 
     bool has_token_only; /* in Redis a hold is a token without client, number and count */
     bool is_polled;      /* not all releases are published, so waiters poll */
-    bool is_watched;     /* while Redis reports changes, waiters sleep instead: see vigil.h */
+    bool is_watched;     /* while Redis reports changes, waiters sleep instead: see vigil.c */
     bool is_handed_off;  /* between threads of the process, without Redis */
     bool is_cached;      /* with `keep_ms`: its script recalls a hold that is cached elsewhere */
     bool is_shared;      /* several owners may hold it at the same time */
@@ -155,5 +212,37 @@ static inline bool relock_kind_has_line(const struct relock_kind *kind)
 {
     return kind->channel && !kind->is_queued;
 }
+
+/* ---- inspection ------------------------------------------------------------------------------ */
+
+/*
+ * Inspection - the holder of a lock, as Redis reports it
+ *
+ * Threads: any; these are pure functions.
+ */
+
+/* The scripts cut longer ids of holders. None of these is an owner's: another program has written
+ * its data to the key of the lock. */
+#define RELOCK_INSPECTION_ID_MAX 1024
+
+/* The levels that an owner has of a lock, as this process knows. */
+struct relock_claim {
+    uint64_t owner;
+    uint64_t number; /* of its hold; 0: none */
+    unsigned count;  /* its levels */
+};
+
+struct relock_inspection {
+    struct relock_holder holder;
+    bool is_locked;     /* an owner holds it; of a read/write lock, this side of it */
+    unsigned own_count; /* levels of the caller */
+};
+
+/* Reads the reply of an inspect script. Returns false if the reply is something else. */
+bool relock_inspection_read(const struct redisReply *reply, struct relock_inspection *inspection);
+
+/* For kinds with only a token Redis knows no levels: the caller's own are filled in. */
+void relock_inspection_count(struct relock_inspection *inspection, const struct relock_kind *kind,
+                             unsigned count);
 
 #endif

@@ -9,6 +9,9 @@
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
 
+#include <relock.h>
+#include <stdint.h>
+
 struct relock_lock {
     struct relock_client *client;        /* a reference; constant */
     struct relock_resource *resource;    /* a reference; constant */

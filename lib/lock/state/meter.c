@@ -1,4 +1,4 @@
-#include "lock/state/meter.h"
+#include "lock/state/client.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,6 +12,11 @@
 
 #include "lock/state/client.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
+struct relock_observer;
+
 /*
  * The hold calls these with the mutex locked; NULL for none. `lost` and `renewed` may unlock the
  * mutex and lock it again, since the caller has a reference to the hold. They may change the hold

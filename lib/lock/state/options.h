@@ -9,6 +9,9 @@
 #include "base/log.h"
 
 #include <relock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* A shorter lease would end before its holder could use it. */
 #define RELOCK_LEASE_MIN_MS 30

@@ -12,7 +12,6 @@
 #include "lock/state/keys.h"
 
 #include <relock.h>
-
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -21,18 +21,29 @@
 #define RELOCK_RESOURCE_H
 
 #include "base/clock.h"
-#include "base/gate.h"
 #include "base/hash.h"
 #include "base/timer.h"
 #include "lock/state/cancel.h"
 #include "lock/state/client.h"
 #include "lock/state/hold.h"
 #include "lock/state/kind.h"
+#include "lock/state/task.h"
 #include "redis/server/command.h"
+#include "redis/server/server.h"
 
+#include <relock.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+struct relock_listener;
+struct relock_node;
+struct relock_proof;
+struct relock_resource;
+struct relock_step;
 struct relock_subscriber;
+struct relock_waiter;
 
 /* Pauses of a waiter that polls, unless the program sets others. */
 #define RELOCK_POLL_MIN_MS 1
@@ -102,7 +113,7 @@ struct relock_waiter {
     struct relock_cancel *cancel_on_lost; /* constant */
     struct relock_events *events;         /* constant: for this on_lost; NULL: it has a thread */
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
-    struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.h */
+    struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.c */
     bool is_asleep;                                  /* is in that list */
     struct relock_published_wait wait;
     enum relock_waiter_end end;
@@ -176,7 +187,7 @@ struct relock_vigil {
     uint64_t holder;                   /* a hash of who held the lock when it was last on */
     uint64_t sent_ms;                  /* when its last command was sent */
     uint64_t not_before_ms;            /* when it may begin again */
-    uint64_t pause_ms;                 /* see pace.h */
+    uint64_t pause_ms;                 /* see wake.h */
     struct relock_task task;           /* posted while WANTED */
 };
 
@@ -407,6 +418,33 @@ void relock_resources_unref(struct relock_client *client, struct relock_resource
 /* At the end of a client: drops all references to a primary and its secondaries but those of
  * handles. */
 void relock_resources_drop(struct relock_client *client, struct relock_resource *primary)
+    RELOCK_REQUIRES(client->mutex);
+
+/* ---- deadlock -------------------------------------------------------------------------------- */
+
+/*
+ * Deadlock - finds a wait that would never end, because its owner would wait for itself
+ *
+ * An owner waits for a lock, and owners of this client hold that lock. They may wait for other
+ * locks. If this leads back to the first owner, then each of them waits for the next one. A wait
+ * looks for such a cycle once, when it is about to sleep for the first time. That is enough: an
+ * owner that waits does nothing else, so the last wait of a cycle closes it, and finds it.
+ *
+ * The search ends at a lock that another process holds: this client does not know for what that
+ * process waits. lib/deadlock follows such waits.
+ *
+ * Threads: any, with the mutex of the client held.
+ */
+
+/*
+ * The waiter is about to sleep. Returns false if it would close a cycle: it must not wait, and
+ * `why` has the cycle in words. Else other waits find it from now on, until its end.
+ */
+bool relock_deadlock_wait_begins(struct relock_client *client, struct relock_waiter *waiter,
+                                 char why[RELOCK_WHY_MAX]) RELOCK_REQUIRES(client->mutex);
+
+/* The wait is over. Does nothing if the other waits do not find it. */
+void relock_deadlock_wait_ends(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
 
 #endif

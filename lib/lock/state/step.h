@@ -15,6 +15,9 @@
 #include "base/fork.h"
 #include "lock/state/client.h"
 #include "lock/state/hold.h"
+#include "lock/state/task.h"
+
+#include <stdbool.h>
 
 struct relock_step {
     struct relock_client *client; /* constant */

@@ -12,6 +12,8 @@
 
 #include "base/hash.h"
 
+#include <stddef.h>
+
 struct relock_client;
 
 struct relock_task {

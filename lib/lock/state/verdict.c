@@ -1,4 +1,4 @@
-#include "lock/state/verdict.h"
+#include "lock/state/kind.h"
 
 #include "base/clock.h"
 #include "redis/server/reply.h"

@@ -1,9 +1,10 @@
-#include "lock/wake/drain.h"
+#include "lock/wake/wake.h"
 
 #include "lock/state/hold.h"
 #include "lock/state/resource.h"
 #include "lock/state/step.h"
 #include "lock/wake/listener.h"
+#include "lock/wake/private.h"
 
 bool relock_drain_has_hold(const struct relock_client *client, uint64_t owner)
 {

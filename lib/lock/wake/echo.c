@@ -1,8 +1,9 @@
-#include "lock/wake/echo.h"
+#include "lock/wake/wake.h"
 
 #include "base/hash.h"
 #include "lock/state/keys.h"
 #include "lock/wake/outbox.h"
+#include "lock/wake/private.h"
 
 #include <stdlib.h>
 

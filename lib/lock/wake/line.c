@@ -15,14 +15,13 @@
  *   any        ..                         LEFT       the lock was acquired; nobody waits here
  *   any        ..                         OUTSIDE    refused without a place
  */
-#include "lock/wake/line.h"
+#include "lock/wake/wake.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "lock/wake/listener.h"
 #include "lock/wake/outbox.h"
-#include "lock/wake/request.h"
-#include "lock/wake/subscription.h"
+#include "lock/wake/private.h"
 
 #include <stdlib.h>
 #include <string.h>

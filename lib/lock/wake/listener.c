@@ -1,4 +1,5 @@
 #include "lock/wake/listener.h"
+#include "lock/wake/private.h"
 
 static struct relock_listener *listeners_of(struct relock_resource *resource)
 {

@@ -6,7 +6,7 @@
  * resource's client, where it may only take note. A task of the I/O thread does the work that must
  * run without a mutex.
  *
- * Calls of the layer above can also stand in the line of the resource (line.h). Then the listener
+ * Calls of the layer above can also stand in the line of the resource (line.c). Then the listener
  * hears everything that a waiter in the queue of the resource would hear.
  *
  * Threads: with the mutex of the client held.
@@ -16,6 +16,11 @@
 
 #include "lock/state/client.h"
 #include "lock/state/resource.h"
+#include "lock/state/task.h"
+
+#include <stdbool.h>
+
+struct relock_listener;
 
 /* Bits: several may be due at the same time. */
 enum relock_listener_event {
@@ -49,21 +54,12 @@ struct relock_listener {
 void relock_listener_add(struct relock_resource *resource, struct relock_listener *listener);
 void relock_listener_remove(struct relock_resource *resource, struct relock_listener *listener);
 
-/* Whether a call keeps the channel subscribed. */
-bool relock_listeners_wait(const struct relock_resource *resource);
-
 /* Whether a call waits for the lock: in the queue of the resource, or in its line by a listener. */
 bool relock_listeners_await(struct relock_resource *resource);
 
 /* Notifies all listeners of an event on the channel of the resource. */
 void relock_listeners_hear(struct relock_client *client, struct relock_resource *resource,
                            enum relock_listener_event event) RELOCK_REQUIRES(client->mutex);
-
-/* Notifies the listeners whose calls stand in the line, except `besides`, which may be NULL. The
- * event comes from the inbox or from the line. */
-void relock_listeners_tell(struct relock_client *client, struct relock_resource *resource,
-                           enum relock_listener_event event, const struct relock_listener *besides)
-    RELOCK_REQUIRES(client->mutex);
 
 /* Delivers what is due, when the I/O thread has ended. Unlocks the mutex meanwhile. */
 void relock_listeners_deliver(struct relock_client *client) RELOCK_REQUIRES(client->mutex);

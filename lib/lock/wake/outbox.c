@@ -2,8 +2,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
+#include "redis/io/io.h"
 
 bool relock_outbox_hangs(const struct relock_outbox *outbox, uint64_t now_ms, uint64_t patience_ms)
 {

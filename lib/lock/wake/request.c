@@ -1,4 +1,5 @@
-#include "lock/wake/request.h"
+#include "lock/wake/outbox.h"
+#include "lock/wake/private.h"
 
 #include "base/clock.h"
 #include "redis/deployment/topology.h"

@@ -1,10 +1,9 @@
-#include "lock/wake/silence.h"
+#include "lock/wake/wake.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "lock/state/resource.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
+#include "redis/io/io.h"
 
 /* In each `command_timeout_ms`. */
 #define PINGS 2

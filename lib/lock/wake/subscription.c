@@ -5,16 +5,16 @@
  * A subscription that is wanted again before the I/O thread has ended it (TO_RENEW) is made anew.
  * Only a new acknowledgement tells that no message is missed from then on.
  */
-#include "lock/wake/subscription.h"
+#include "lock/wake/wake.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "lock/state/keys.h"
+#include "lock/state/kind.h"
 #include "lock/state/resource.h"
-#include "lock/state/verdict.h"
 #include "lock/wake/listener.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pubsub.h"
+#include "lock/wake/private.h"
+#include "redis/io/io.h"
 
 #define LINGER_MS 1000
 #define RETRY_MS 100 /* after a subscription for which there was no memory */

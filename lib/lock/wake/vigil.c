@@ -13,14 +13,11 @@
  *
  * Each end of ON or SENT but a failure is a signal to the head.
  */
-#include "lock/wake/vigil.h"
+#include "lock/wake/wake.h"
 
 #include "base/clock.h"
-#include "lock/wake/pace.h"
-#include "lock/wake/request.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
-#include "redis/io/tracking.h"
+#include "lock/wake/outbox.h"
+#include "redis/io/io.h"
 #include "redis/server/reply.h"
 
 /* If changes are reported again and again while the same owner holds the lock, waiters poll. */

@@ -15,6 +15,8 @@
 #ifndef RELOCK_CONN_ID_H
 #define RELOCK_CONN_ID_H
 
+#include "redis/server/reply.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

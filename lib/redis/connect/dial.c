@@ -11,9 +11,9 @@
  *
  * and from each to IDLE: when connected, when it has failed, and when its user ends it.
  */
-#include "redis/connect/dial.h"
+#include "redis/connect/connect.h"
+#include "redis/connect/private.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/status.h"

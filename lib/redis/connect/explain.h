@@ -12,6 +12,8 @@
 #include "redis/server/script.h"
 #include "redis/server/server.h"
 
+#include <stdbool.h>
+
 /* Writes the text for an error. `script` is the script that was run; NULL: none. */
 void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script,
                     const char *error);

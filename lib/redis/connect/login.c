@@ -2,7 +2,7 @@
  * The replies come in the order of enum relock_login_step. Each reply moves the login to the next
  * step whose command was sent, and the last one to DONE. A refusal ends the login where it is.
  */
-#include "redis/connect/login.h"
+#include "redis/connect/connect.h"
 
 #include "base/decimal.h"
 #include "base/status.h"

@@ -3,11 +3,10 @@
  *     SHAKING   OPEN     the handshake is complete, and the name of the server was checked
  *     each      FAILED   OpenSSL has failed, or the server has said farewell
  */
-#include "redis/connect/tls.h"
+#include "redis/connect/private.h"
 
 #include "base/status.h"
 #include "redis/server/tls_context.h"
-#include "redis/server/tls_guard.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>

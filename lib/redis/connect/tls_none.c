@@ -1,7 +1,7 @@
 /* A build without OpenSSL. No context exists, so nothing but free is called. */
-#include "redis/connect/tls.h"
+#include "redis/connect/private.h"
 
-/* The types are those of tls.h. */
+/* The types are those of tls.c. */
 /* NOLINTBEGIN(readability-non-const-parameter) */
 
 struct relock_tls *relock_tls_new(const struct relock_server *server)

@@ -1,4 +1,5 @@
-#include "redis/connect/wire.h"
+#include "redis/connect/connect.h"
+#include "redis/connect/private.h"
 
 #include "base/descriptor.h"
 #include "base/status.h"

@@ -1,6 +1,5 @@
-#include "redis/deployment/attempts.h"
+#include "redis/deployment/run.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "redis/server/reply.h"

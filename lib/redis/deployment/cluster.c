@@ -8,12 +8,13 @@
  * serves many redirections. Nor is it after a command without an answer, as its node may only be
  * slow. It is urgent when a node cannot be reached or a slot has no node.
  */
-#include "redis/deployment/cluster.h"
+#include "redis/deployment/topology.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/gate.h"
 #include "base/status.h"
+#include "base/thread.h"
+#include "redis/deployment/private.h"
+#include "redis/deployment/slot_map.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"
 

@@ -1,4 +1,4 @@
-#include "redis/deployment/members.h"
+#include "redis/deployment/private.h"
 
 #include "base/hash.h"
 #include "base/status.h"

@@ -41,4 +41,60 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
  * reply to INFO memory. An error, or a reply without these fields, is ignored. */
 void relock_eviction_warn(const struct relock_server *server, const struct redisReply *memory);
 
+/* ---- attempts -------------------------------------------------------------------------------- */
+
+/*
+ * Attempts - decides after each attempt at a script what comes next, until the deadline
+ *
+ * Two drivers make the attempts and carry out the steps: a calling thread (run.c), and the I/O
+ * thread for asynchronous calls (lock/async/async_command.c). Every script may be repeated without
+ * harm. An attempt kills the connection that a fence names, and then sends the script. A driver
+ * itself follows redirections and brings a missing script, for which relock_topology_redirect()
+ * and relock_call_next_form() have the limits.
+ *
+ * Threads: the driver.
+ */
+
+enum relock_attempts_step {
+    RELOCK_ATTEMPTS_END,    /* with `result` and `why` */
+    RELOCK_ATTEMPTS_FOLLOW, /* at once, at the node that a redirection names */
+    RELOCK_ATTEMPTS_PAUSE,  /* until `until_ms`; at the deadline as END */
+};
+
+struct relock_attempts {
+    bool is_cluster;      /* constant: of the topology */
+    uint64_t deadline_ms; /* constant */
+    uint64_t pause_ms;    /* the next pause */
+    uint64_t until_ms;    /* of PAUSE: at the latest the deadline */
+    unsigned n_redirects; /* since the last pause */
+    bool unanswered;      /* a command was not answered and may have run; set by the driver, too */
+    int result;           /* if they end now; RELOCK_OK: none has failed */
+    char why[RELOCK_WHY_MAX];
+};
+
+/* The shortest pause between two attempts, but for the first. */
+#define RELOCK_ATTEMPTS_PAUSE_MS 10
+
+/* `pause_ms` is the first pause. A calling thread has none: the server closes idle connections, and
+ * the thread makes a new one itself. The I/O thread has the shortest: another attempt without a
+ * connection would be in vain, and it ends all pauses when it has one. */
+static inline void relock_attempts_begin(struct relock_attempts *attempts, bool is_cluster,
+                                         uint64_t deadline_ms, uint64_t pause_ms)
+{
+    attempts->is_cluster = is_cluster;
+    attempts->deadline_ms = deadline_ms;
+    attempts->pause_ms = pause_ms;
+    attempts->n_redirects = 0;
+    attempts->unanswered = false;
+    attempts->result = RELOCK_OK;
+}
+
+/*
+ * An attempt has brought no answer. `error` is the refusal of the server; NULL: there was none, but
+ * the failure `result`, or one of these: RELOCK_AGAIN, refused for now; RELOCK_REPLICA;
+ * RELOCK_MOVED, the node to follow is known. `why` explains it.
+ */
+enum relock_attempts_step relock_attempts_step(struct relock_attempts *attempts, int result,
+                                               const char *error, const char *why);
+
 #endif

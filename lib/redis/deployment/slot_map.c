@@ -1,4 +1,5 @@
 #include "redis/deployment/slot_map.h"
+#include "redis/deployment/private.h"
 
 #include "redis/server/reply.h"
 

@@ -15,13 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RELOCK_SLOTS 16384
-
 /* The slot of a key: CRC16 of the key's hash tag: the text between the first `{` and the next `}`.
  * Without one, or if it is empty, of the whole key. */
 unsigned relock_slot_of(struct relock_text key);
-
-struct redisReply;
 
 #define RELOCK_HOST_MAX 255
 
@@ -30,17 +26,6 @@ struct relock_address {
     char host[RELOCK_HOST_MAX + 1]; /* "": that of the node that was asked */
     uint16_t port;
 };
-
-/* The slots `first` to `last` are at the node. */
-struct relock_slot_range {
-    unsigned first, last;
-    struct relock_address master;
-};
-
-/* Reads the range at `index` of the reply to CLUSTER SLOTS. Returns false if it cannot be used: the
- * node may not know the address itself, and a server may send anything. */
-bool relock_slot_map_read(const struct redisReply *reply, size_t index,
-                          struct relock_slot_range *range);
 
 enum relock_redirect_kind {
     RELOCK_REDIRECT_MOVED, /* the slot is at that node from now on */

@@ -1,4 +1,4 @@
-#include "redis/deployment/slot_survey.h"
+#include "redis/deployment/private.h"
 
 #include "base/clock.h"
 #include "base/status.h"

@@ -1,4 +1,5 @@
 #include "redis/deployment/topology.h"
+#include "redis/deployment/private.h"
 
 #include "base/clock.h"
 #include "redis/connect/conn_id.h"

@@ -20,15 +20,22 @@
 #include "redis/server/server.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+struct relock_conn_id;
 struct relock_lanes;
+struct relock_loop;
 struct relock_pipeline;
 struct relock_pubsub;
+struct relock_script;
+struct relock_topology;
 struct relock_tracking;
 
 /* One server, and the connections to it. The lanes serve the threads of the program. The pipeline
  * and the subscriptions belong to the I/O thread, which makes them when it first uses the node
- * (node_io.h). Init and deinit while no other thread uses the node. */
+ * (node_io.c). Init and deinit while no other thread uses the node. */
 struct relock_node {
     /* constant */
     const struct relock_server *server;
@@ -46,13 +53,13 @@ struct relock_node {
     struct relock_pipeline *pipeline;
     struct relock_pubsub *pubsub;
 
-    /* For renewals that replicas have to acknowledge, see lock/hold/watchdog.h: WAIT holds up all
+    /* For renewals that replicas have to acknowledge, see lock/hold/watchdog.c: WAIT holds up all
      * that stands behind it, so nothing else does. Used by the I/O thread; NULL: not needed. */
     struct relock_pipeline *confirmer;
     bool is_counting; /* WAIT is in flight there; likewise */
 
     struct relock_tracking *tracking; /* used by the I/O thread; NULL until it is wanted */
-    bool wants_tracking;              /* likewise: see tracking.h */
+    bool wants_tracking;              /* likewise: see redis/io/io.h */
 };
 
 /* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
@@ -61,11 +68,6 @@ int relock_node_init(struct relock_node *node, const struct relock_server *serve
 
 /* The connections of the I/O thread are closed already. */
 void relock_node_deinit(struct relock_node *node);
-
-struct relock_conn_id;
-struct relock_loop;
-struct relock_script;
-struct relock_topology;
 
 struct relock_topology_ops {
     /* The node that holds this key now; NULL while none is known. For the I/O thread. */
@@ -110,7 +112,7 @@ struct relock_topology_io {
     bool confirms;            /* nodes need a `confirmer` */
     void (*up)(void *arg);    /* a connection was made, or keys have other nodes now */
     /* A node reports changes of keys from now on, or no longer does. In both cases it has forgotten
-     * all keys that it was to report. See tracking.h. */
+     * all keys that it was to report. See redis/io/io.h. */
     void (*tracking)(void *arg, const struct relock_node *node, bool is_on);
 
     /* A node reports that this key has changed, `len` bytes; NULL: perhaps all keys have. On any
@@ -210,10 +212,6 @@ static inline void relock_topology_trust(struct relock_node *node)
 /* This node could not be reached, or is no master any more: others may have its keys. */
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node);
 
-/* A command had no answer at its deadline. The node may only be slow, but if others have its keys
- * by now, calls with short deadlines would never find out. */
-void relock_topology_recheck(struct relock_topology *topology);
-
 /* Where the command can run that a fence is about. */
 enum relock_fence_place {
     RELOCK_FENCE_HERE,      /* at the node that has the key now: the fence is to be killed there */
@@ -229,5 +227,25 @@ enum relock_fence_place relock_topology_fence_place(struct relock_topology *topo
 
 /* Whether the node holds any keys. */
 bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node);
+
+/* ---- cluster --------------------------------------------------------------------------------- */
+
+/*
+ * Cluster - the topology of a Redis Cluster
+ *
+ * A thread of its own asks the nodes for the map of the slots: at the start, and whenever a call or
+ * the I/O thread finds that the map is out of date. Until it has an answer, the old map stays in
+ * use: a node redirects commands for slots that it does not have.
+ *
+ * A client chooses once, before it knows any node, whether waiters use sharded channels: all
+ * processes that use a lock must agree, and so must the scripts and the subscriptions of this one.
+ *
+ * Threads: as of every topology.
+ */
+
+/* `server` has the url of the cluster. It must outlive the topology. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM. */
+int relock_cluster_new(const struct relock_server *server, unsigned n_lanes,
+                       struct relock_topology **topology);
 
 #endif

@@ -15,15 +15,13 @@
  * While the connection is neither READY nor CLOSED, its user may get the connection of another one
  * (lanes.h), as soon as an attempt has failed, or has taken answer_ms. It is then READY at once.
  *
- * If a thread that waits for messages may read them itself (reading.h), the I/O thread stops to
+ * If a thread that waits for messages may read them itself (reading.c), the I/O thread stops to
  * watch the socket when something comes. A timer, or relock_async_conn_attend(), starts that again.
  */
-#include "redis/io/async_conn.h"
+#include "redis/io/private.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/io/reading.h"
 #include "redis/lane/lanes.h"
 #include "redis/server/peer.h"
 #include "redis/server/reply.h"

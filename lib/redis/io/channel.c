@@ -1,4 +1,5 @@
-#include "redis/io/channel.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 
 #include "redis/connect/explain.h"
 #include "redis/deployment/slot_map.h"

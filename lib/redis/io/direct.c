@@ -1,10 +1,8 @@
-#include "redis/io/direct.h"
+#include "redis/io/io.h"
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/io/async_conn.h"
-#include "redis/io/channel.h"
-#include "redis/io/reading.h"
+#include "redis/io/private.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"
 

@@ -1,9 +1,7 @@
-#include "redis/io/node_io.h"
+#include "redis/io/io.h"
 
 #include "base/clock.h"
-#include "redis/io/pipeline.h"
-#include "redis/io/pubsub.h"
-#include "redis/io/tracking.h"
+#include "redis/io/private.h"
 #include "redis/lane/lanes.h"
 
 /* Between two looks for nodes to free. */

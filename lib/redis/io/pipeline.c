@@ -1,4 +1,5 @@
-#include "redis/io/pipeline.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 
 #include "base/clock.h"
 #include "base/decimal.h"
@@ -7,8 +8,6 @@
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
 #include "redis/deployment/topology.h"
-#include "redis/io/async_conn.h"
-#include "redis/io/pubsub.h"
 #include "redis/lane/lanes.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"

@@ -1,9 +1,9 @@
-#include "redis/io/pubsub.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "redis/deployment/topology.h"
-#include "redis/io/reading.h"
 #include "redis/server/loop.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "redis/io/reading.h"
+#include "redis/io/private.h"
 
 #include "base/descriptor.h"
 #include "redis/server/loop.h"

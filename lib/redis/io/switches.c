@@ -1,9 +1,8 @@
-#include "redis/io/switches.h"
+#include "redis/io/io.h"
 
 #include "redis/connect/explain.h"
-#include "redis/io/async_conn.h"
+#include "redis/io/private.h"
 #include "redis/lane/sentinels.h"
-#include "redis/lane/succession.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"
 

@@ -7,13 +7,12 @@
  *             OFF      ... later
  *   any       OFF      one of the connections has ended
  */
-#include "redis/io/tracking.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 
 #include "base/clock.h"
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
-#include "redis/io/pipeline.h"
-#include "redis/io/pubsub.h"
 #include "redis/server/reply.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "redis/lane/call.h"
 
 #include "redis/connect/explain.h"
-#include "redis/lane/inflight.h"
+#include "redis/lane/lane.h"
 #include "redis/server/reply.h"
 
 void relock_call_write_head(const struct relock_script *script, size_t n_args,

@@ -28,11 +28,16 @@
 #include "redis/server/script.h"
 #include "redis/server/server.h"
 
-#define RELOCK_CALL_ARGS 6
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-struct relock_conn_id;
-struct relock_orphan;
 struct redisReply;
+struct relock_conn_id;
+struct relock_node;
+struct relock_orphan;
+
+#define RELOCK_CALL_ARGS 6
 
 /* Where a command of a pipeline is in flight. Changes if a node redirects the command. */
 struct relock_flight {

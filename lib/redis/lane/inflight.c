@@ -1,4 +1,5 @@
-#include "redis/lane/inflight.h"
+#include "redis/lane/lane.h"
+#include "redis/lane/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

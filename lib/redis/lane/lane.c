@@ -17,6 +17,7 @@
  * the driver closes the connection, which ends the orphans too: none is ever left without a driver.
  */
 #include "redis/lane/lane.h"
+#include "redis/lane/private.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

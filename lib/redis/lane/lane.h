@@ -20,11 +20,101 @@
 #ifndef RELOCK_LANE_H
 #define RELOCK_LANE_H
 
-#include "base/thread.h"
-#include "redis/lane/inflight.h"
+#include "redis/lane/sync_conn.h"
 #include "redis/server/command.h"
+#include "redis/server/server.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct redisReply;
+struct relock_conn_id;
+struct relock_orphan;
 struct relock_spare;
+
+/* ---- exchanges and orphans ------------------------------------------------------------------- */
+
+/*
+ * Commands that go out in one piece over a lane, and their replies. On the stack of its caller;
+ * between the start and the end of relock_lane_ask the driver of the lane uses it too, as said at
+ * the fields.
+ */
+struct relock_exchange {
+    /* the commands: set by the caller; all else is zero when it starts */
+    struct relock_text commands;
+    const struct relock_conn_id *kills; /* instead of commands: the connection to kill; or NULL */
+    bool stays; /* it goes out over the connection that the lane has, or fails unsent */
+    unsigned n_replies;
+    unsigned forms;        /* of the last reply: see reply.h */
+    unsigned forms_before; /* of each earlier one */
+
+    /* the outcome */
+    struct redisReply *reply;       /* with RELOCK_OK: the last reply, which the caller frees */
+    struct redisReply *before;      /* the reply before it, likewise; earlier ones are dropped */
+    bool sent;                      /* with a failure: part of it went out, so it may have run */
+    struct relock_conn_id *conn_id; /* if sent: of that connection, a reference; or NULL */
+    struct relock_orphan *orphan;   /* its reply may still come: to adopt or to drop; or NULL */
+    char why[RELOCK_WHY_MAX];       /* the cause of a failure */
+
+    /* the lane's: written by the driver, and read by the caller once its gate is open; or written
+     * by the caller after it has taken the exchange out of the queue */
+    struct relock_exchange *next, *prev; /* in the queue, or among those in flight */
+    struct relock_gate gate;             /* opens when the exchange has ended or is to drive */
+    uint64_t deadline_ms;                /* constant: the caller's */
+    uint64_t leave_ms;                   /* once sent: the caller waits for replies until then */
+    uint64_t limit_ms; /* once sent: without a reply by then the connection fails */
+    bool is_orphan;    /* constant: it is part of a struct relock_orphan */
+    unsigned n_left;   /* replies still to come */
+    size_t starts;     /* offset of its first byte in the bytes being sent */
+    int result;
+    bool ended;
+
+    /* guarded by the mutex of the lane */
+    bool queued;
+    bool drives; /* its thread is the driver, or about to be */
+};
+
+/* Called under no mutex, on the thread that drives the lane. `answered`: the command has run; if
+ * not, it may still run for as long as the server keeps its end of the connection. */
+typedef void relock_orphan_fn(void *arg, const struct relock_conn_id *conn_id, bool answered);
+
+/*
+ * A command in flight whose caller returned at its deadline. Redis replies in the order of the
+ * commands. So an orphan takes the place of its exchange on the connection, and its reply is
+ * dropped. It ends when that reply has come, or with the connection. The caller either drops it, or
+ * adopts it and learns which of the two happened.
+ *
+ * Threads: adopt and drop by that caller, once; end by the driver of the lane. The second of the
+ * two frees it.
+ */
+struct relock_orphan {
+    struct relock_exchange exchange; /* in flight on the lane; `conn_id` is a reference */
+    atomic_int state;
+    bool answered; /* valid once it has ended */
+    relock_orphan_fn *fn;
+    void *arg;
+};
+
+/* Has `fn` called when the orphan ends. Returns false, and `*answered`, when it has ended already.
+ */
+bool relock_orphan_adopt(struct relock_orphan *orphan, relock_orphan_fn *fn, void *arg,
+                         bool *answered);
+
+/* Its end is of no interest. Takes NULL. */
+void relock_orphan_drop(struct relock_orphan *orphan);
+
+/* Every exchange gets at least this time for an answer, even if its deadline is nearer: a short
+ * wait is still a real attempt. */
+#define RELOCK_ANSWER_MIN_MS 50
+
+struct relock_inflight {
+    struct relock_sync_conn conn;
+    struct relock_exchange *exchanges; /* and orphans */
+};
+
+/* ---- lane ------------------------------------------------------------------------------------ */
 
 struct relock_lane {
     struct relock_mutex mutex;
@@ -45,28 +135,8 @@ struct relock_lane {
 void relock_lane_init(struct relock_lane *lane, const struct relock_server *server);
 void relock_lane_deinit(struct relock_lane *lane);
 
-/*
- * Sends the commands and waits for their replies; connects first if necessary. An exchange that is
- * still in the queue at the deadline is not sent any more; one that was sent has at least
- * RELOCK_ANSWER_MIN_MS for its replies.
- *
- * Returns RELOCK_OK; RELOCK_REPLICA; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER,
- * RELOCK_E_UNSUPPORTED, RELOCK_E_NOMEM.
- */
-int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
-                    uint64_t deadline_ms);
-
 /* The next exchange goes out over a new connection; those in flight are answered over this one. */
 void relock_lane_retire(struct relock_lane *lane);
-
-/* Whether its connection works, as far as that shows without a command. No thread uses the lane. */
-bool relock_lane_still_works(struct relock_lane *lane);
-
-/* Gives its connection away, if that works. No thread uses the lane. Returns whether it did. */
-bool relock_lane_lend(struct relock_lane *lane, struct relock_loan *loan);
-
-/* Ends its connection, if it leads to this peer; the exchanges on it fail. */
-void relock_lane_cut(struct relock_lane *lane, const struct relock_peer *peer);
 
 /* How often it has connected. Threads: its only user. */
 uint64_t relock_lane_connects(const struct relock_lane *lane);

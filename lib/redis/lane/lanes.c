@@ -1,8 +1,9 @@
 #include "redis/lane/lanes.h"
+#include "redis/lane/private.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
 #include "base/hash.h"
+#include "base/thread.h"
 #include "redis/connect/conn_id.h"
 #include "redis/lane/lane.h"
 #include "redis/server/loop.h"

@@ -17,10 +17,11 @@
 #define RELOCK_LANES_H
 
 #include "base/thread.h"
-#include "redis/connect/wire.h"
+#include "redis/connect/connect.h"
 #include "redis/server/server.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct relock_conn_id;
 struct relock_lane;
@@ -33,18 +34,6 @@ struct relock_loan {
     struct relock_socket socket;
     struct relock_conn_id *conn_id; /* or NULL */
     unsigned n_switches;            /* failovers known when its user gave it away */
-};
-
-/* A connection on its way from the pipeline to a lane. Nothing is in flight on it. */
-struct relock_spare {
-    struct relock_mutex mutex;
-    struct {
-        bool is_there;
-        struct relock_loan loan;
-    } guarded; /* by mutex */
-
-    atomic_bool is_wanted;              /* set by calls, reset by the I/O thread */
-    _Atomic(struct relock_loop *) loop; /* of the thread that may give one; NULL: nobody does */
 };
 
 /* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
@@ -88,11 +77,5 @@ void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer
 int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_ms,
                       struct relock_lane **lane);
 void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane);
-
-/* For a lane that connects: takes the spare. Returns false if there is none. */
-bool relock_spare_take(struct relock_spare *spare, struct relock_loan *loan);
-
-/* A call has no connection, or waits for one for long: has the I/O thread look at `is_wanted`. */
-void relock_spare_want(struct relock_spare *spare);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/lane/succession.h"
+#include "redis/lane/private.h"
 #include "redis/lane/sync_conn.h"
 #include "redis/server/reply.h"
 #include "redis/server/resolve.h"

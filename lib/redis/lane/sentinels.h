@@ -12,9 +12,17 @@
 #ifndef RELOCK_SENTINELS_H
 #define RELOCK_SENTINELS_H
 
+#include "base/thread.h"
+#include "redis/server/command.h"
 #include "redis/server/server.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
+struct redisReply;
+struct relock_options;
 struct relock_peer;
+struct relock_sentinels;
 struct relock_succession;
 
 /*
@@ -40,5 +48,45 @@ struct relock_succession *relock_sentinels_succession(struct relock_sentinels *s
 /* The i-th sentinel of the url. */
 const struct relock_server *relock_sentinels_at(const struct relock_sentinels *sentinels,
                                                 unsigned i);
+
+/* ---- succession ------------------------------------------------------------------------------ */
+
+/* Longer names of hosts are an error. */
+#define RELOCK_MASTER_HOST_MAX 256
+
+/* One sentinel's report about the master. Each failover begins a new configuration, whose number is
+ * higher. So of two sentinels that name different masters, the one with the lower number lags. */
+struct relock_master {
+    char host[RELOCK_MASTER_HOST_MAX]; /* an address in digits, or a name */
+    uint16_t port;
+    uint64_t epoch; /* the number of the configuration; 0: unknown */
+};
+
+#define RELOCK_MASTER_REPLIES 2
+
+/* Appends the commands that ask for the master of this name. */
+void relock_master_ask(const char *name, struct relock_buffer *out);
+
+/*
+ * Takes the first reply, which has the address.
+ *
+ * Returns RELOCK_OK; or, with the cause in `why`: RELOCK_E_AUTH; RELOCK_E_SERVER, also when the
+ * sentinel does not know the master; RELOCK_E_CONN when it refuses for now.
+ */
+int relock_master_take(struct relock_master *master, const struct redisReply *reply,
+                       char why[RELOCK_WHY_MAX]);
+
+/* Takes the second reply. An error leaves the number unknown. */
+void relock_master_take_epoch(struct relock_master *master, const struct redisReply *reply);
+
+/* Uses this master from now on, also if its sentinel lags. Returns whether the address is new. */
+bool relock_succession_use(struct relock_succession *succession,
+                           const struct relock_master *answer);
+
+/* If the answer is of the newest configuration, finds a master that is none any more: the one in
+ * use, or one that a lookup found replaced. Returns true, and `*old`, once for each, so call it
+ * until it returns false. */
+bool relock_succession_replaces(struct relock_succession *succession,
+                                const struct relock_master *answer, struct relock_master *old);
 
 #endif

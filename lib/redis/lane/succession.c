@@ -1,4 +1,5 @@
-#include "redis/lane/succession.h"
+#include "redis/lane/private.h"
+#include "redis/lane/sentinels.h"
 
 #include "base/status.h"
 #include "redis/connect/explain.h"

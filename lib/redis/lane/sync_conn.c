@@ -9,6 +9,7 @@
  * the state as it is.
  */
 #include "redis/lane/sync_conn.h"
+#include "redis/lane/private.h"
 
 #include "base/clock.h"
 #include "base/status.h"

@@ -10,23 +10,14 @@
 #define RELOCK_SYNC_CONN_H
 
 #include "base/thread.h"
-#include "redis/connect/dial.h"
-#include "redis/connect/login.h"
-#include "redis/connect/wire.h"
+#include "redis/connect/connect.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/*
- * On many machines, to sleep and to be woken takes longer than a round trip to a near server. So a
- * thread retries its socket for up to RELOCK_SPIN_NS where this has turned out to be faster. Each
- * connection compares how long its waits take with retries and without, and tries the slower way
- * now and then. Threads spin only while fewer of them wait for replies than the process has
- * processors, which leaves one for the server or for other work. The number of waiting threads
- * belongs to the process.
- */
-#define RELOCK_SPIN_NS 50000
+struct redisReply;
 
 /* Of one connection; all zero at the start. */
 struct relock_spin {
@@ -42,18 +33,6 @@ struct relock_spin {
     long n_preempted;
     bool is_crowded; /* threads of the process were preempted since the time before */
 };
-
-/* The caller begins to wait. Returns whether it is to retry. */
-bool relock_spin_begin(struct relock_spin *spin);
-
-/* Whether the caller goes on with its retries. */
-bool relock_spin_continues(struct relock_spin *spin);
-
-/* The wait has ended. */
-void relock_spin_end(struct relock_spin *spin);
-
-struct relock_loan;
-struct relock_peer;
 
 enum relock_sync_conn_state {
     RELOCK_SYNC_CONN_CLOSED,
@@ -93,9 +72,6 @@ void relock_sync_conn_deinit(struct relock_sync_conn *conn);
  */
 int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms);
 
-/* Returns RELOCK_OK if it is connected, else RELOCK_E_CONN. */
-int relock_sync_conn_keep(struct relock_sync_conn *conn);
-
 /* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM. */
 int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
 
@@ -103,27 +79,6 @@ int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
  * first reply also RELOCK_E_AUTH; RELOCK_AGAIN at the deadline: the reply may still come. */
 int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
                              struct redisReply **reply);
-
-/* Waits for the only reply in flight: retries the socket for a moment before it sleeps. */
-int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
-                                  struct redisReply **reply);
-
-/* Replies do not belong to the commands that they seem to answer: logs that, for the reason `what`.
- * Returns RELOCK_E_CONN, with which the user closes the connection. */
-int relock_sync_conn_distrust(struct relock_sync_conn *conn, const char *what);
-
-/* Closes the connection. It can be made again. */
-void relock_sync_conn_close(struct relock_sync_conn *conn);
-
-/* Gives the connection away, if there is one that works and nothing is in flight on it. Returns
- * whether it did. */
-bool relock_sync_conn_lend(struct relock_sync_conn *conn, struct relock_loan *loan);
-
-/* Closes the connection and goes on with this one, if that can be used. */
-void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_loan *loan);
-
-/* Ends the connection under its user, who meets a failure, if it leads to this peer. */
-void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_peer *peer);
 
 /*
  * Commands to a server from a background thread of the library. The functions block until the
@@ -134,12 +89,6 @@ struct relock_question {
     const atomic_bool *stops; /* the thread is to stop */
     uint64_t deadline_ms;
 };
-
-/* When to end the next wait, to check whether the question is over. */
-uint64_t relock_question_slice_ms(const struct relock_question *question);
-
-/* Whether the deadline has passed or the thread is to stop. */
-bool relock_question_is_over(const struct relock_question *question);
 
 /* To ask: reach connects; append the commands to `conn->wire.out`; send them; receive each reply,
  * which the caller frees. Each returns as relock_sync_conn_send; RELOCK_E_CONN also if the question

@@ -21,8 +21,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-struct relock_resolver;
 struct relock_lookup;
+struct relock_resolver;
 
 /* More addresses of a host are not tried. */
 #define RELOCK_ADDRESSES_MAX 8

@@ -1,5 +1,6 @@
 #include "redis/server/server.h"
 
+#include "redis/server/private.h"
 #include "redis/server/resolve.h"
 #include "redis/server/tls_context.h"
 

@@ -7,12 +7,58 @@
 #define RELOCK_SERVER_H
 
 #include "base/log.h"
-#include "redis/server/url.h"
 
 #include <relock.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+struct relock_node;
+struct relock_resolver;
+struct relock_sentinels;
+struct relock_tls_context;
+
+/* ---- url ------------------------------------------------------------------------------------- */
+
+/*
+ * Url - the parts of a server's url
+ *
+ * Threads: any.
+ */
+
+/* More hosts in one url are an error. */
+#define RELOCK_URL_HOSTS_MAX 16
+
+struct relock_url_host {
+    char *name; /* or address */
+    uint16_t port;
+};
+
+/* How the nodes of a cluster publish and subscribe. */
+enum relock_url_pubsub {
+    RELOCK_URL_PUBSUB_AUTO, /* sharded if the servers can do it */
+    RELOCK_URL_PUBSUB_SHARDED,
+    RELOCK_URL_PUBSUB_PLAIN,
+};
+
+/* The parts of a url. Parts that it lacks are NULL. */
+struct relock_url {
+    char *host; /* TCP */
+    uint16_t port;
+    bool tls;   /* rediss:// */
+    char *path; /* unix socket, instead of host and port */
+    /* instead of both: the sentinels, or nodes of the cluster to ask first */
+    struct relock_url_host hosts[RELOCK_URL_HOSTS_MAX];
+    unsigned n_hosts;
+    char *master; /* what the sentinels call it */
+    bool cluster;
+    enum relock_url_pubsub pubsub; /* of a cluster */
+    char *user;
+    char *password;
+    unsigned db;
+};
+
+/* ---- server ---------------------------------------------------------------------------------- */
 
 /* With which connections log in; constant. They may change while a connection that logs in reads
  * them, without a mutex. So old ones stay in memory as long as the struct relock_server. */
@@ -27,11 +73,6 @@ struct relock_credentials *relock_credentials_new(const char *user, const char *
 
 /* Frees older ones, too. Takes NULL. */
 void relock_credentials_free(struct relock_credentials *credentials);
-
-struct relock_node;
-struct relock_resolver;
-struct relock_sentinels;
-struct relock_tls_context;
 
 /* Room for a text about a failure, with the address of the server. */
 #define RELOCK_WHY_MAX 256

@@ -1,9 +1,9 @@
 #include "redis/server/tls_context.h"
+#include "redis/server/private.h"
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "redis/server/tls_guard.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

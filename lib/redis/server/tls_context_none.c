@@ -1,4 +1,5 @@
 /* A build without OpenSSL. */
+#include "redis/server/private.h"
 #include "redis/server/tls_context.h"
 
 int relock_tls_context_new(const struct relock_options *options, const char *host,

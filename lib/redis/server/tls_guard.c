@@ -1,6 +1,7 @@
-#include "redis/server/tls_guard.h"
+#include "redis/server/private.h"
+#include "redis/server/tls_context.h"
 
-#include "base/tsan.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -1,4 +1,5 @@
-#include "redis/server/url.h"
+#include "redis/server/private.h"
+#include "redis/server/server.h"
 
 #include <relock.h>
 

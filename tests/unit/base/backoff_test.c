@@ -1,5 +1,5 @@
 /* Pauses between retries. */
-#include "base/backoff.h"
+#include "base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "base/fork.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
+#include "base/thread.h"
 #include "lock/state/client.h"
 #include "support/child.h"
 #include "support/fork_lock.h"

@@ -1,5 +1,5 @@
 /* Waking one thread, and never losing an opening. */
-#include "base/gate.h"
+#include "base/thread.h"
 
 #include "base/clock.h"
 #include "support/late.h"

@@ -1,7 +1,7 @@
 /* The queue of a log, while the sink blocks and while it does not. */
-#include "base/logger.h"
-
 #include "base/log.h"
+#include "base/private.h"
+
 #include "base/thread.h"
 #include "lock/state/client.h"
 #include "support/late.h"

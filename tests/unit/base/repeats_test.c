@@ -1,5 +1,6 @@
 /* Repeated lines of one cause: which are written, and which are counted. */
-#include "base/logger.h"
+#include "base/log.h"
+#include "base/private.h"
 
 #include "base/clock.h"
 

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "redis/deployment/slot_map.h"
-#include "redis/io/node_io.h"
+#include "redis/io/io.h"
 #include "redis/server/loop.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The findings of looks, and what they prove. */
-#include "deadlock/wait_graph.h"
+#include "deadlock/private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* How the groups of multi and red locks begin and end; what red locks hear, and when an attempt is
  * decided. */
 #include "base/clock.h"
-#include "group/listeners.h"
-#include "group/tally.h"
+#include "group/private.h"
 #include "lock/hold/holds.h"
 #include "support/child.h"
 #include "support/fixture.h"

@@ -1,5 +1,5 @@
 /* The state of a lock of several members, computed from the replies about each. */
-#include "group/survey.h"
+#include "group/private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
  * Whether a connection retries its socket before it sleeps, over each way to a server: counted, not
  * timed. What is worth it: unit/redis/lane/spin_test.c.
  */
+#include "redis/lane/private.h"
 #include "redis/lane/sync_conn.h"
 #include "redis/server/reply.h"
 #include "support/fixture.h"

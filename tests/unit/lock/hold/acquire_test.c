@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "kind/kinds.h"
-#include "lock/hold/cache.h"
+#include "lock/hold/holds.h"
 #include "unit/common/offline.h"
 
 #include <time.h>

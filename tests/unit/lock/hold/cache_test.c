@@ -2,7 +2,8 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/hold/cache.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 
 #define KEEP_MS 1000
 

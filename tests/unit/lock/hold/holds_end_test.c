@@ -2,8 +2,7 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/hold/levels.h"
-#include "lock/hold/settle.h"
+#include "lock/hold/holds.h"
 
 static void a_lost_hold_is_a_signal_and_is_reported(void **state)
 {

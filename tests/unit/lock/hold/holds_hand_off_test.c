@@ -2,7 +2,8 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/hold/cache.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 
 static void a_hold_that_is_handed_off_keeps_its_number_and_lease(void **state)
 {

@@ -2,8 +2,8 @@
 #include "one_hold.h"
 
 #include "base/clock.h"
-#include "lock/hold/levels.h"
-#include "lock/hold/settle.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 #include "lock/state/observer.h"
 
 /* ---- beginning ----------------------------------------------------------------------------- */

@@ -3,15 +3,13 @@
  *
  * The linker replaces the channels of lib/redis.
  */
-#include "lock/hold/inbox.h"
+#include "lock/hold/holds.h"
 
 #include "lock/state/keys.h"
 #include "lock/state/resource.h"
-#include "lock/wake/line.h"
 #include "lock/wake/outbox.h"
-#include "lock/wake/subscription.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pubsub.h"
+#include "lock/wake/wake.h"
+#include "redis/io/io.h"
 #include "unit/common/offline.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Which node reports the next change of a held lock, and when a check is due. */
 #include "one_hold.h"
 
-#include "lock/hold/tracked.h"
-#include "lock/hold/watchdog.h"
+#include "lock/hold/holds.h"
+#include "lock/hold/private.h"
 #include "redis/deployment/topology.h"
 
 #define MOST_MS 1000 /* between two checks that are not tracked */

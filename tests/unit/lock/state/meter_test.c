@@ -1,5 +1,5 @@
 /* The buckets of durations, and the counters of contended names. */
-#include "lock/state/meter.h"
+#include "lock/state/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The messages to waiters for a fair lock. */
 #include "base/clock.h"
-#include "lock/state/verdict.h"
+#include "lock/state/kind.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 #include "one_place.h"
 
-#include "lock/wake/subscription.h"
+#include "lock/wake/wake.h"
 
 #include <string.h>
 

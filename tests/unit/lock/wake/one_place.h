@@ -6,8 +6,8 @@
 #ifndef RELOCK_TEST_ONE_PLACE_H
 #define RELOCK_TEST_ONE_PLACE_H
 
-#include "lock/wake/line.h"
 #include "lock/wake/outbox.h"
+#include "lock/wake/wake.h"
 #include "unit/common/offline.h"
 
 #define ID "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10" /* of the client */

@@ -4,8 +4,7 @@
  */
 #include "lock/wake/outbox.h"
 
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
+#include "redis/io/io.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The scripts as calls: their arguments and the order of these. */
-#include "lock/wake/request.h"
+#include "lock/wake/outbox.h"
 
 #include "kind/kinds.h"
 

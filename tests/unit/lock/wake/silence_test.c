@@ -3,10 +3,9 @@
  *
  * The linker replaces the connection of the I/O thread.
  */
-#include "lock/wake/silence.h"
+#include "lock/wake/wake.h"
 
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
+#include "redis/io/io.h"
 #include "unit/common/offline.h"
 
 #define TIMEOUT_MS 1000

@@ -3,12 +3,11 @@
  *
  * The linker replaces the channels of lib/redis and relock_mutex_lock(), which counts its calls.
  */
-#include "lock/wake/subscription.h"
+#include "lock/wake/wake.h"
 
 #include "base/clock.h"
 #include "lock/wake/listener.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pubsub.h"
+#include "redis/io/io.h"
 #include "redis/server/loop.h"
 #include "unit/common/offline.h"
 

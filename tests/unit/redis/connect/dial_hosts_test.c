@@ -1,5 +1,5 @@
 /* Making a connection to a host with several addresses, and the options of its socket. */
-#include "redis/connect/dial.h"
+#include "redis/connect/connect.h"
 
 #include "base/clock.h"
 #include "base/descriptor.h"

@@ -1,5 +1,5 @@
 /* Making a connection: a server whose queue is full, and a process without descriptors. */
-#include "redis/connect/dial.h"
+#include "redis/connect/connect.h"
 
 #include "base/clock.h"
 #include "base/status.h"

@@ -7,7 +7,7 @@
 #define RELOCK_TEST_LOGINS_H
 
 #include "base/status.h"
-#include "redis/connect/login.h"
+#include "redis/connect/connect.h"
 #include "support/log.h"
 
 #include <setjmp.h>

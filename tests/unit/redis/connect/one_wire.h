@@ -6,7 +6,7 @@
 #ifndef RELOCK_TEST_ONE_WIRE_H
 #define RELOCK_TEST_ONE_WIRE_H
 
-#include "redis/connect/wire.h"
+#include "redis/connect/connect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Connecting to several addresses: which begin when, and which wins. */
-#include "redis/connect/dial.h"
+#include "redis/connect/connect.h"
+#include "redis/connect/private.h"
 
 #include "base/clock.h"
 #include "base/status.h"

@@ -1,5 +1,5 @@
 /* Handshakes as a part of making a connection: with a server that does not answer, or goes. */
-#include "redis/connect/dial.h"
+#include "redis/connect/connect.h"
 
 #include "base/descriptor.h"
 #include "base/status.h"

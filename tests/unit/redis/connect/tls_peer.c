@@ -1,6 +1,7 @@
 #include "tls_peer.h"
 
 #include "base/status.h"
+#include "redis/connect/private.h"
 #include "redis/server/reply.h"
 #include "redis/server/tls_context.h"
 #include "support/certs.h"

@@ -1,5 +1,5 @@
 /* What comes after an attempt: outcomes and the steps that follow them. */
-#include "redis/deployment/attempts.h"
+#include "redis/deployment/run.h"
 
 #include "base/clock.h"
 #include "base/status.h"

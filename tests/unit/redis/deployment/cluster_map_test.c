@@ -2,7 +2,7 @@
 #include "fake_nodes.h"
 
 #include "base/clock.h"
-#include "redis/deployment/members.h"
+#include "redis/deployment/private.h"
 #include "support/wait.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/deployment/cluster.h"
+#include "redis/deployment/topology.h"
 #include "support/wait.h"
 
 #include <stdio.h>

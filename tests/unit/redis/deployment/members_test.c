@@ -1,5 +1,5 @@
 /* Nodes of a cluster are made, used by reference, and freed. No server runs. */
-#include "redis/deployment/members.h"
+#include "redis/deployment/private.h"
 
 #include "redis/connect/conn_id.h"
 #include "support/actor.h"

@@ -2,11 +2,10 @@
 #include "redis/lane/call.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
+#include "base/thread.h"
 #include "redis/connect/conn_id.h"
 #include "redis/deployment/run.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
+#include "redis/io/io.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"
 #include "unit/common/two_nodes.h"

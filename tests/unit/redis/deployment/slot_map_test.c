@@ -1,4 +1,5 @@
 /* Replies of cluster nodes about slots, and replies that no node should give. */
+#include "redis/deployment/private.h"
 #include "redis/deployment/slot_map.h"
 
 #include "redis/server/reply.h"

@@ -1,5 +1,5 @@
 /* How long a server has been silent. */
-#include "redis/io/async_conn.h"
+#include "redis/io/private.h"
 
 #include "base/clock.h"
 #include "base/status.h"

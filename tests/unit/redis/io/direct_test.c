@@ -1,5 +1,5 @@
 /* Whether the I/O thread or a thread that waits reads a message. */
-#include "redis/io/direct.h"
+#include "redis/io/io.h"
 
 #include "base/clock.h"
 #include "two_readers.h"

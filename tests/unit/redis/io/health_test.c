@@ -1,5 +1,5 @@
 /* Log lines about a connection that fails and reconnects. */
-#include "redis/io/async_conn.h"
+#include "redis/io/private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 #include "jobs.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
+#include "base/thread.h"
+#include "redis/io/private.h"
 #include "redis/server/loop.h"
 #include "redis/server/reply.h"
 

@@ -8,7 +8,7 @@
 #ifndef RELOCK_TEST_JOBS_H
 #define RELOCK_TEST_JOBS_H
 
-#include "redis/io/pipeline.h"
+#include "redis/io/private.h"
 #include "unit/common/talk.h"
 
 #define N_JOBS 2

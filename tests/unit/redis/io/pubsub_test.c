@@ -1,8 +1,9 @@
 /* Channels of a connection: which SUBSCRIBE an acknowledgement belongs to. */
-#include "redis/io/pubsub.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
+#include "base/thread.h"
 #include "redis/server/loop.h"
 #include "unit/common/talk.h"
 

@@ -1,9 +1,9 @@
 /* Sharded channels, whose subscriptions follow the slot to another node. */
-#include "redis/io/pubsub.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
-#include "redis/io/node_io.h"
+#include "base/thread.h"
 #include "redis/server/loop.h"
 #include "unit/common/two_nodes.h"
 

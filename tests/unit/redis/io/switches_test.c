@@ -1,11 +1,10 @@
 /* A client hears of failovers from a sentinel, and finds earlier ones when it subscribes. */
-#include "redis/io/switches.h"
+#include "redis/io/io.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "redis/lane/sentinels.h"
-#include "redis/lane/succession.h"
 #include "redis/server/loop.h"
 #include "support/script_server.h"
 #include "support/wait.h"

@@ -1,10 +1,8 @@
 /* CLIENT TRACKING: two connections of one node, what the server says to it, and its reports. */
-#include "redis/io/tracking.h"
+#include "redis/io/io.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
-#include "redis/io/node_io.h"
-#include "redis/io/pipeline.h"
+#include "base/thread.h"
 #include "redis/lane/call.h"
 #include "redis/server/loop.h"
 #include "unit/common/two_nodes.h"

@@ -1,7 +1,7 @@
 #include "two_readers.h"
 
 #include "base/clock.h"
-#include "redis/io/direct.h"
+#include "redis/io/io.h"
 #include "redis/server/loop.h"
 
 #include <string.h>

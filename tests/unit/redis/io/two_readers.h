@@ -7,10 +7,9 @@
 #ifndef RELOCK_TEST_TWO_READERS_H
 #define RELOCK_TEST_TWO_READERS_H
 
-#include "base/gate.h"
-#include "redis/io/channel.h"
-#include "redis/io/pubsub.h"
-#include "redis/io/reading.h"
+#include "base/thread.h"
+#include "redis/io/io.h"
+#include "redis/io/private.h"
 #include "support/actor.h"
 #include "unit/common/talk.h"
 

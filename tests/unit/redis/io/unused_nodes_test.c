@@ -1,8 +1,7 @@
 /* The I/O thread, played here, looks for nodes of a cluster that hold no keys and frees them. */
-#include "redis/io/node_io.h"
+#include "redis/io/io.h"
 
-#include "redis/io/pipeline.h"
-#include "redis/io/pubsub.h"
+#include "redis/io/private.h"
 #include "redis/server/loop.h"
 #include "unit/common/two_nodes.h"
 

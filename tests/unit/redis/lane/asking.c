@@ -2,7 +2,8 @@
 
 #include "base/hash.h"
 #include "redis/connect/conn_id.h"
-#include "redis/lane/inflight.h"
+#include "redis/lane/lane.h"
+#include "redis/lane/private.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #ifndef RELOCK_TEST_ASKING_H
 #define RELOCK_TEST_ASKING_H
 
-#include "redis/lane/inflight.h"
+#include "redis/lane/lane.h"
 #include "support/actor.h"
 #include "unit/common/talk.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "redis/connect/conn_id.h"
-#include "redis/lane/inflight.h"
+#include "redis/lane/lane.h"
 
 #include <stdatomic.h>
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "redis/lane/lanes.h"
+#include "redis/lane/private.h"
 #include "support/actor.h"
 
 #include <sched.h>

@@ -2,7 +2,8 @@
 #include "fake_sentinels.h"
 
 #include "base/status.h"
-#include "redis/lane/succession.h"
+#include "redis/lane/private.h"
+#include "redis/lane/sentinels.h"
 #include "redis/server/peer.h"
 
 #include <string.h>

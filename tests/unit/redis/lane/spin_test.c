@@ -1,4 +1,5 @@
 /* When a thread retries its socket. Time, processors and preemptions are the test's. */
+#include "redis/lane/private.h"
 #include "redis/lane/sync_conn.h"
 
 #include <sched.h>

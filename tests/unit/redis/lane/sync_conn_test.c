@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "redis/lane/private.h"
 #include "redis/server/reply.h"
 
 #include <signal.h>

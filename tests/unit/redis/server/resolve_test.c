@@ -2,7 +2,6 @@
 #include "redis/server/resolve.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "redis/server/server.h"

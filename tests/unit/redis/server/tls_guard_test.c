@@ -1,9 +1,10 @@
 /* Calls of OpenSSL beside a fork and beside its end. */
-#include "redis/server/tls_guard.h"
+#include "redis/server/private.h"
+#include "redis/server/tls_context.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "support/child.h"
 #include "support/fork_lock.h"
 #include "support/wait.h"

@@ -1,4 +1,5 @@
 /* Urls that name several hosts: sentinels, or nodes of a cluster. */
+#include "redis/server/private.h"
 #include "urls.h"
 
 static const struct {

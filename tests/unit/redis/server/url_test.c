@@ -1,4 +1,5 @@
 /* The parts of a url that names one server, and invalid urls. */
+#include "redis/server/private.h"
 #include "urls.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #include "urls.h"
+#include "redis/server/private.h"
 
 void assert_text(const char *got, const char *wanted)
 {

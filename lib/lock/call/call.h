@@ -1,0 +1,229 @@
+/*
+ * Call - the calls that acquire and release, and their steps
+ *
+ * What lib/lock/call offers to asynchronous calls, to the kinds and to the layers above. A blocking
+ * call is a loop over steps; an asynchronous call takes the same steps one by one.
+ */
+#ifndef RELOCK_LOCK_CALL_H
+#define RELOCK_LOCK_CALL_H
+
+#include "lock/hold/acquire.h"
+#include "lock/state/client.h"
+#include "lock/state/kind.h"
+#include "lock/state/lock.h"
+#include "lock/state/resource.h"
+#include "lock/wake/outbox.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct redisReply;
+struct relock_grant;
+struct relock_how;
+
+/* ---- take ------------------------------------------------------------------------------------ */
+
+/*
+ * Take - the calls that take a lock: relock_acquire and its short forms
+ *
+ * Threads: the calling thread; under no mutex, unless a function requires that of the client.
+ */
+
+/*
+ * As relock_acquire, with checked arguments.
+ *
+ * If a call collects several locks and acquires this one for them, `stop` is its cancel and ends
+ * the wait; else NULL. A loss is then reported only to the observers of the hold, and a fixed lease
+ * is renewed until relock_levels_stop_keeping, for the other locks may take longer. `is_vouched`:
+ * the owner had a hold on the client of that call. If that call is a try, its commands are
+ * given up at `give_up_ms`; else RELOCK_NEVER.
+ */
+int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
+                bool is_vouched, uint64_t give_up_ms, struct relock_grant *grant);
+
+/*
+ * The steps of relock_take for an asynchronous call (async_acquire.c), in this order:
+ *
+ *   check    returns a failure if the call must be refused
+ *   init     fills the state of the call
+ *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
+ *            RELOCK_AGAIN as relock_waiter_ended()
+ *   leave    after RELOCK_JOINED: ends the wait with its result
+ *   count    counts the call
+ *   report   returns the hold to the caller; or names the lock that was not acquired, and logs why
+ */
+#define RELOCK_JOINED 2
+
+int relock_take_check(const struct relock_lock *lock, const struct relock_how *how);
+void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
+                      const struct relock_how *how, struct relock_cancel *stop,
+                      uint64_t give_up_ms);
+int relock_take_join(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_leave(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_count(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/*
+ * The steps of a wait in the queue of a resource. A blocking call takes all of them in wait_turn(),
+ * an asynchronous call one by one (async_acquire.c). They may unlock the mutex meanwhile.
+ *
+ * Whether something other than a grant by Redis has ended the wait:
+ *
+ * Returns RELOCK_BUSY if the wait goes on; RELOCK_OK with `acquire->hold` after a hand-off,
+ * RELOCK_AGAIN if the owner has got the lock by another thread, or the result of the call.
+ */
+int relock_waiter_ended(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The next step of the call. */
+enum relock_waiter_step {
+    RELOCK_WAITER_ENDS,   /* it returns the result */
+    RELOCK_WAITER_LOOKS,  /* it looks again at once */
+    RELOCK_WAITER_SLEEPS, /* until its gate opens, or until a time */
+    RELOCK_WAITER_ASKS,   /* Redis */
+};
+
+/* After relock_waiter_ended said RELOCK_BUSY: sets `*until_ms` if the call sleeps, and `*result` if
+ * it ends. */
+enum relock_waiter_step relock_waiter_next(struct relock_acquire *acquire, uint64_t *until_ms,
+                                           int *result) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The call has slept. */
+void relock_waiter_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The call has asked Redis, with that result. Returns what the result means for the wait. */
+int relock_waiter_asked(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* ---- ask ------------------------------------------------------------------------------------- */
+
+/*
+ * Ask - one attempt of a waiter at the first level
+ *
+ * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
+ */
+
+/*
+ * The head of the queue asks, or a reader for the first time.
+ *
+ * Returns RELOCK_OK with `acquire->hold`; RELOCK_BUSY if another owner has the lock; RELOCK_AGAIN
+ * if this owner has got it meanwhile, by another thread; or the failure of asking: then nothing is
+ * held, and a grant that Redis may have made is settled.
+ */
+int relock_ask(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/*
+ * The two steps of relock_ask(), before and after the operation `ask`. The first step returns the
+ * hold to ask for, or NULL when out of memory, and sets the core's fields of the answer. `began_ms`
+ * is the `sent_ms` that it set.
+ */
+struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
+    RELOCK_REQUIRES(acquire->client->mutex);
+int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
+                   const struct relock_answer *answer, uint64_t began_ms)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* ---- release --------------------------------------------------------------------------------- */
+
+/*
+ * Release - the calls that release a level of a lock or change its lease
+ *
+ * Threads: any, under no mutex.
+ */
+
+/*
+ * Releases one level without asking Redis; after the last one the I/O thread releases the lock
+ * there. For callbacks and the end of a client. Returns RELOCK_OK, RELOCK_NOT_OWNER,
+ * RELOCK_E_CLOSED.
+ */
+int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
+
+/*
+ * As relock_release and relock_extend, with checked arguments and a deadline for the answer.
+ * `counts`: the program has made the call.
+ */
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts);
+int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+                     uint64_t deadline_ms);
+
+/* As relock_release_unasked, with the mutex locked. Waits for a callback only if `may_wait`. */
+int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* Another command of this owner is unanswered at the deadline: Redis learns of the release after
+ * that command. Waits for a callback only if `may_wait`. Returns as relock_release. */
+int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* A level of a lost hold is released: its count is already less. Waits for a callback after the
+ * last one. Returns RELOCK_LOST. */
+int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
+                        uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
+
+/* The facts that were known when a last release was sent. */
+struct relock_release_view {
+    uint64_t owner;
+    bool is_subscribed;
+    struct relock_line_view line;
+    uint64_t began_us; /* when it was sent */
+    uint64_t held_us;  /* how long the hold had lasted */
+    bool counts;       /* whether `held_us` goes into the histogram of holds */
+};
+
+/* The last release, before and after the operation `release`; the count is already 0. The first
+ * step returns false if the hold was handed off, so that Redis is not asked. The second returns as
+ * relock_release. */
+bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold,
+                               struct relock_release_view *view)
+    RELOCK_REQUIRES(lock->client->mutex);
+int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
+                            const struct relock_release_view *view,
+                            const struct relock_answer *answer)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/*
+ * Commands - the operations of a lock that is one key on one server
+ *
+ * Each is a script of the kind, run over the lanes; only renewals go through the I/O thread.
+ *
+ * Threads: as kind.h says of operations.
+ */
+
+extern const struct relock_operations relock_command_operations;
+
+/*
+ * Asks for the holder of the lock; `number` is that of the caller's hold, 0 for none. Under no
+ * mutex, within a call. The caller ends the request, also after a failure. Returns RELOCK_OK or the
+ * failure of asking, and why in the request.
+ */
+int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t deadline_ms,
+                            struct relock_request *request, struct relock_inspection *inspection);
+
+/*
+ * The parts of these operations for an asynchronous call: they write its script, which is to give
+ * the hold one level more than it has, and read the reply. After a failure without a reply,
+ * relock_async_fail() fills the answer.
+ */
+void relock_commands_write_lock(const struct relock_acquire *acquire,
+                                const struct relock_hold *hold, struct relock_request *request)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_commands_read_ask(const struct relock_acquire *acquire, struct relock_hold *hold,
+                              const struct redisReply *reply, struct relock_answer *answer);
+void relock_commands_read_nest(const struct relock_acquire *acquire, const struct redisReply *reply,
+                               struct relock_answer *answer);
+
+/* Whether the release puts the client into the line of the lock again. */
+bool relock_commands_waits_again(const struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* `joins`: what relock_commands_waits_again() returned before the command was sent. After a
+ * failure, `reply` is NULL. */
+void relock_commands_read_release(struct relock_client *client, const struct relock_hold *hold,
+                                  bool joins, const struct redisReply *reply,
+                                  struct relock_answer *answer) RELOCK_REQUIRES(client->mutex);
+
+#endif

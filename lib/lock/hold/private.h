@@ -1,0 +1,159 @@
+/*
+ * Private - what the files of lib/lock/hold share, and nobody else
+ *
+ * What a header of this folder says of a module and its threads holds for its part here, too.
+ */
+#ifndef RELOCK_HOLD_PRIVATE_H
+#define RELOCK_HOLD_PRIVATE_H
+
+#include "lock/hold/acquire.h"
+#include "lock/state/client.h"
+#include "lock/state/hold.h"
+#include "lock/state/resource.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct relock_node;
+
+/* ---- holds ----------------------------------------------------------------------------------- */
+
+/* Makes it HELD by the owner of the waiter, and takes on_lost and the like from the waiter's call.
+ * For the first owner of the hold, and for one that gets it from memory. */
+void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_waiter *waiter, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The I/O thread has sent a command for it, and sends the next one when the hold is due. The caller
+ * arms. */
+void relock_holds_send(struct relock_hold *hold, uint64_t now_ms);
+
+/* As relock_holds_send, for a command that renews nothing. */
+void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms);
+
+/* The command has ended, and its outcome is in the hold. */
+void relock_holds_end_command(struct relock_client *client, struct relock_hold *hold,
+                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
+/* As relock_holds_end_command, for a check: a hold that was handed off since is still to be
+ * verified. */
+void relock_holds_end_check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Its owner got it from memory, so no command verified that Redis still has it. The watchdog renews
+ * it within a few milliseconds, and the answer tells. */
+void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Redis granted the renewal that the I/O thread sent. The caller arms. */
+void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms);
+
+/* A renewal sent at `sent_ms` was granted, and acknowledged by as many replicas as the client
+ * needs: the hold is certain for longer. The caller arms. */
+void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
+                          uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
+/* relock_holds_grant and relock_holds_confirm, for a client that needs no replicas. The caller
+ * arms. */
+void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The hold waits no longer for replicas to acknowledge its renewal: see watchdog.c. */
+void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* A renewal failed: the hold is certain for as long as before, and the renewal is repeated at
+ * `again_ms`. The caller arms. */
+void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+/* A loss was taken up: releases the hold on servers that may still have it. If the hold is busy,
+ * the end of its command does so. Unlocks the mutex meanwhile. */
+void relock_owner_command_release_lost(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* ---- cache ----------------------------------------------------------------------------------- */
+
+/* The owner of the waiter, which has not joined the queue, gets the cached hold. */
+void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
+                       struct relock_waiter *waiter, uint64_t now_us)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Redis does not have it any more. If an owner has it, that owner loses it; if it is cached, it
+ * ends. Else nothing happens. */
+void relock_cache_lose(struct relock_client *client, struct relock_hold *hold, int reason,
+                       uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
+/* The cached hold does not stay any longer: the caller releases or ends it. */
+void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Another client has recalled the hold with this number: decimal digits, `len` bytes. */
+void relock_cache_recall(struct relock_client *client, struct relock_resource *resource,
+                         const char *number, size_t len) RELOCK_REQUIRES(client->mutex);
+
+/* ---- settle ---------------------------------------------------------------------------------- */
+
+/* The timer of a settling hold has fired: sends the release. The I/O thread. */
+void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* A renewal of a live hold failed with `result`. It is repeated after a pause, or without a
+ * connection (RELOCK_E_CONN) when there is one again. A cached hold is let go, because nobody needs
+ * it. The caller arms, and has a reference. The I/O thread. */
+void relock_let_go_suspect(struct relock_client *client, struct relock_hold *hold, int result)
+    RELOCK_REQUIRES(client->mutex);
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+/* The task `loss` of a hold: takes up the loss. */
+void relock_losses_take_up(struct relock_client *client, struct relock_task *loss)
+    RELOCK_REQUIRES(client->mutex);
+
+/* ---- tracked --------------------------------------------------------------------------------- */
+
+/*
+ * Tracked - has Redis report the next change of a lock that is held
+ *
+ * A hold is tracked after a check or a renewal that is tracked (redis/io/io.h). When Redis
+ * then reports a change, a check is due, which finds out what has happened and is tracked again
+ * (watchdog.c). A hold is tracked when it is 100 ms old, so short ones cost nothing.
+ *
+ * Threads: with the mutex of the client held, unless a function says otherwise.
+ */
+
+/* Redis has granted the hold. The caller arms its timer. */
+void relock_tracked_begin(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/*
+ * Returns whether a command for the hold that is sent now is to be tracked: a check is due, or the
+ * hold is tracked and the command ends that. If the node does not track yet, asks it to, and
+ * returns false. `node` is that of the lock, NULL while none is known. The I/O thread.
+ */
+bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms);
+
+/* The command was sent. `node` tracks it; NULL: no node does. */
+void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node);
+
+/* The command was answered. The node that tracked it, perhaps another one, reports the next change.
+ * If none did, for example while the slot moves to another node, a check is due soon. The caller
+ * arms the timer of the hold. */
+void relock_tracked_answered(struct relock_hold *hold, uint64_t now_ms);
+
+/* A check is due at `at_ms`. The caller arms the timer of the hold. */
+void relock_tracked_set(struct relock_hold *hold, uint64_t at_ms);
+
+/* A check could not be sent: it is due a while after `now_ms`. The caller arms the hold's timer. */
+void relock_tracked_retry(struct relock_hold *hold, uint64_t now_ms);
+
+/* A change was reported: returns when the check is due. That is at once unless reports are many. */
+uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms);
+
+/* The hold needs no reports any more. */
+void relock_tracked_drop(struct relock_hold *hold);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Private - what the files of lib/lock/wake share, and nobody else
+ *
+ * What a header of this folder says of a module and its threads holds for its part here, too.
+ */
+#ifndef RELOCK_WAKE_PRIVATE_H
+#define RELOCK_WAKE_PRIVATE_H
+
+#include "base/decimal.h"
+#include "lock/state/client.h"
+#include "lock/state/keys.h"
+#include "lock/state/resource.h"
+#include "lock/wake/listener.h"
+#include "redis/lane/call.h"
+#include "redis/server/command.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct relock_request;
+
+/* ---- request --------------------------------------------------------------------------------- */
+
+/* Publishes a message on a sharded channel. */
+void relock_request_publish(struct relock_request *request, struct relock_text channel,
+                            const char *message);
+
+/* Takes the client out of the line of a lock. `side` of a read/write lock, or NULL. */
+void relock_request_leave(struct relock_request *request, const struct relock_client *client,
+                          const char *name, size_t len, const char *side);
+
+/* ---- listener -------------------------------------------------------------------------------- */
+
+/* Whether a call keeps the channel subscribed. */
+bool relock_listeners_wait(const struct relock_resource *resource);
+
+/* Notifies the listeners whose calls stand in the line, except `besides`, which may be NULL. The
+ * event comes from the inbox or from the line. */
+void relock_listeners_tell(struct relock_client *client, struct relock_resource *resource,
+                           enum relock_listener_event event, const struct relock_listener *besides)
+    RELOCK_REQUIRES(client->mutex);
+
+#endif

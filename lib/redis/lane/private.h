@@ -1,0 +1,199 @@
+/*
+ * Private - what the files of lib/redis/lane share, and nobody else
+ *
+ * What a header of this folder says of a module and its threads holds for its part here, too.
+ */
+#ifndef RELOCK_LANE_PRIVATE_H
+#define RELOCK_LANE_PRIVATE_H
+
+#include "redis/connect/connect.h"
+#include "redis/lane/lane.h"
+#include "redis/lane/lanes.h"
+#include "redis/lane/sentinels.h"
+#include "redis/lane/sync_conn.h"
+#include "redis/server/command.h"
+#include "redis/server/server.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct redisReply;
+struct relock_loop;
+struct relock_peer;
+
+/* ---- sync conn ------------------------------------------------------------------------------- */
+
+/*
+ * On many machines, to sleep and to be woken takes longer than a round trip to a near server. So a
+ * thread retries its socket for up to RELOCK_SPIN_NS where this has turned out to be faster. Each
+ * connection compares how long its waits take with retries and without, and tries the slower way
+ * now and then. Threads spin only while fewer of them wait for replies than the process has
+ * processors, which leaves one for the server or for other work. The number of waiting threads
+ * belongs to the process.
+ */
+#define RELOCK_SPIN_NS 50000
+
+/* The caller begins to wait. Returns whether it is to retry. */
+bool relock_spin_begin(struct relock_spin *spin);
+
+/* Whether the caller goes on with its retries. */
+bool relock_spin_continues(struct relock_spin *spin);
+
+/* The wait has ended. */
+void relock_spin_end(struct relock_spin *spin);
+
+/* Returns RELOCK_OK if it is connected, else RELOCK_E_CONN. */
+int relock_sync_conn_keep(struct relock_sync_conn *conn);
+
+/* Waits for the only reply in flight: retries the socket for a moment before it sleeps. */
+int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                                  struct redisReply **reply);
+
+/* Replies do not belong to the commands that they seem to answer: logs that, for the reason `what`.
+ * Returns RELOCK_E_CONN, with which the user closes the connection. */
+int relock_sync_conn_distrust(struct relock_sync_conn *conn, const char *what);
+
+/* Closes the connection. It can be made again. */
+void relock_sync_conn_close(struct relock_sync_conn *conn);
+
+/* Gives the connection away, if there is one that works and nothing is in flight on it. Returns
+ * whether it did. */
+bool relock_sync_conn_lend(struct relock_sync_conn *conn, struct relock_loan *loan);
+
+/* Closes the connection and goes on with this one, if that can be used. */
+void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_loan *loan);
+
+/* Ends the connection under its user, who meets a failure, if it leads to this peer. */
+void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_peer *peer);
+
+/* When to end the next wait, to check whether the question is over. */
+uint64_t relock_question_slice_ms(const struct relock_question *question);
+
+/* Whether the deadline has passed or the thread is to stop. */
+bool relock_question_is_over(const struct relock_question *question);
+
+/* ---- inflight -------------------------------------------------------------------------------- */
+
+/*
+ * In flight - the connection of a lane, the exchanges that were sent over it, and orphans
+ *
+ * Redis replies in the order of the commands, so these exchanges form a list in that order. At its
+ * deadline an exchange leaves the list and an orphan takes its place. The caller returns, and the
+ * orphan drops the reply when it comes. The others on the connection notice nothing.
+ *
+ * Threads: the driver of the lane.
+ */
+
+/* The first exchange with a caller; NULL if there are only orphans, or nothing. */
+struct relock_exchange *relock_inflight_first(const struct relock_inflight *inflight);
+
+/* When the first exchange leaves, or fails, unless a reply comes; RELOCK_NEVER if there is none. */
+uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight);
+
+/* Sends these in one piece. After a failure they are in flight, too. Returns as
+ * relock_sync_conn_send. */
+int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchange *exchanges,
+                         uint64_t now_ms);
+
+/*
+ * Waits for a reply until `until_ms` and takes all that have come with it. Puts the exchanges that
+ * have ended into `*ended`, which is empty. If no reply came, those whose deadline has passed
+ * leave. If one does not fit its command, or comes without one, none that came with it counts.
+ *
+ * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_NOMEM when the connection has failed.
+ */
+int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
+                            struct relock_exchange **ended);
+
+/* Closes the connection and ends with `result` all that is in flight, and `unsent`, which were to
+ * go out over it. Appends them to `*ended`. */
+void relock_inflight_fail(struct relock_inflight *inflight, int result,
+                          struct relock_exchange *unsent, struct relock_exchange **ended);
+
+/* Closes the connection, on which there are only orphans, and ends them. */
+void relock_inflight_close(struct relock_inflight *inflight);
+
+/* ---- lane ------------------------------------------------------------------------------------ */
+
+/*
+ * Sends the commands and waits for their replies; connects first if necessary. An exchange that is
+ * still in the queue at the deadline is not sent any more; one that was sent has at least
+ * RELOCK_ANSWER_MIN_MS for its replies.
+ *
+ * Returns RELOCK_OK; RELOCK_REPLICA; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER,
+ * RELOCK_E_UNSUPPORTED, RELOCK_E_NOMEM.
+ */
+int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
+                    uint64_t deadline_ms);
+
+/* Whether its connection works, as far as that shows without a command. No thread uses the lane. */
+bool relock_lane_still_works(struct relock_lane *lane);
+
+/* Gives its connection away, if that works. No thread uses the lane. Returns whether it did. */
+bool relock_lane_lend(struct relock_lane *lane, struct relock_loan *loan);
+
+/* Ends its connection, if it leads to this peer; the exchanges on it fail. */
+void relock_lane_cut(struct relock_lane *lane, const struct relock_peer *peer);
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+/* A connection on its way from the pipeline to a lane. Nothing is in flight on it. */
+struct relock_spare {
+    struct relock_mutex mutex;
+    struct {
+        bool is_there;
+        struct relock_loan loan;
+    } guarded; /* by mutex */
+
+    atomic_bool is_wanted;              /* set by calls, reset by the I/O thread */
+    _Atomic(struct relock_loop *) loop; /* of the thread that may give one; NULL: nobody does */
+};
+
+/* For a lane that connects: takes the spare. Returns false if there is none. */
+bool relock_spare_take(struct relock_spare *spare, struct relock_loan *loan);
+
+/* A call has no connection, or waits for one for long: has the I/O thread look at `is_wanted`. */
+void relock_spare_want(struct relock_spare *spare);
+
+/* ---- succession ------------------------------------------------------------------------------ */
+
+/*
+ * Succession - the present master and the one before, as far as the sentinels have reported
+ *
+ * It finds out which answers are out of date: those of an older configuration, and, after the
+ * report of a failover, those that name the old master.
+ *
+ * Threads: any; init and deinit while no other thread uses it.
+ */
+
+struct relock_succession {
+    struct relock_mutex mutex;
+    struct {
+        struct relock_master now; /* in use; no host: none yet */
+        struct relock_master old; /* replaced last, as a sentinel has reported; no host: none */
+        struct relock_master unreported; /* replaced in a lookup, and not reported; no host: none */
+        uint64_t epoch;                  /* the newest configuration that a sentinel has told */
+        unsigned n_reports;              /* of replaced masters */
+    } guarded;                           /* by mutex */
+};
+
+void relock_succession_init(struct relock_succession *succession);
+void relock_succession_deinit(struct relock_succession *succession);
+
+/* Whether the sentinel that gave this answer lags. */
+bool relock_succession_lags(struct relock_succession *succession,
+                            const struct relock_master *answer);
+
+/* A sentinel has reported that this master was replaced. */
+void relock_succession_retire(struct relock_succession *succession, const struct relock_peer *old);
+
+/* How many reports there were. */
+unsigned relock_succession_reports(struct relock_succession *succession);
+
+/* Since there were `n_reports`, all sentinels have answered, and none has a newer answer than this.
+ * If it names the old master, the last report was out of date, and no longer counts. */
+void relock_succession_agree(struct relock_succession *succession,
+                             const struct relock_master *answer, unsigned n_reports);
+
+#endif
