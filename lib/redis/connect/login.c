@@ -120,7 +120,7 @@ static bool says(const struct redisReply *hello, const char *key, const char *va
     return false;
 }
 
-static int turn_away(struct relock_login *login, int result, const char *why)
+static int reject(struct relock_login *login, int result, const char *why)
 {
     (void)snprintf(login->why, sizeof(login->why), "%s: %s", login->server->label, why);
     return result;
@@ -141,33 +141,33 @@ static bool is_too_old(const char *version)
 static int judge_sentinel(struct relock_login *login)
 {
     if (login->role.is_standalone || login->role.is_cluster)
-        return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is no Sentinel, but the url begins with redis+sentinel://: use "
-                         "redis:// for a server");
+        return reject(login, RELOCK_E_UNSUPPORTED,
+                      "this is no Sentinel, but the url begins with redis+sentinel://: use "
+                      "redis:// for a server");
     return RELOCK_OK;
 }
 
 /* The connection is to be made again, and the address may have to be another one. */
-static int turn_away_replica(struct relock_login *login)
+static int reject_replica(struct relock_login *login)
 {
     relock_resolver_distrust(login->server->resolver);
     if (login->server->url.master)
-        return turn_away(login, RELOCK_REPLICA,
-                         "the server that the sentinel names is a replica now; asking the next "
-                         "sentinel");
-    return turn_away(login, RELOCK_REPLICA,
-                     "this is a replica, which cannot grant locks: use the address of its "
-                     "master, or promote it");
+        return reject(login, RELOCK_REPLICA,
+                      "the server that the sentinel names is a replica now; asking the next "
+                      "sentinel");
+    return reject(login, RELOCK_REPLICA,
+                  "this is a replica, which cannot grant locks: use the address of its "
+                  "master, or promote it");
 }
 
 static int judge_node(struct relock_login *login)
 {
     if (login->role.is_standalone || login->role.is_sentinel)
-        return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is no node of a cluster: use redis:// for a single server");
+        return reject(login, RELOCK_E_UNSUPPORTED,
+                      "this is no node of a cluster: use redis:// for a single server");
     if (login->role.is_replica && !login->server->may_be_replica)
-        return turn_away(login, RELOCK_REPLICA,
-                         "this node is a replica now; looking for the master of its slots");
+        return reject(login, RELOCK_REPLICA,
+                      "this node is a replica now; looking for the master of its slots");
     return RELOCK_OK;
 }
 
@@ -178,13 +178,13 @@ static int judge(struct relock_login *login)
     if (login->server->url.cluster)
         return judge_node(login);
     if (login->role.is_sentinel)
-        return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is a Sentinel: use redis+sentinel://host:port/master-name, or the "
-                         "address of the master");
+        return reject(login, RELOCK_E_UNSUPPORTED,
+                      "this is a Sentinel: use redis+sentinel://host:port/master-name, or the "
+                      "address of the master");
     if (login->role.is_cluster)
-        return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is a node of a cluster: use redis+cluster:// for it");
-    return login->role.is_replica && !login->server->may_be_replica ? turn_away_replica(login)
+        return reject(login, RELOCK_E_UNSUPPORTED,
+                      "this is a node of a cluster: use redis+cluster:// for it");
+    return login->role.is_replica && !login->server->may_be_replica ? reject_replica(login)
                                                                     : RELOCK_OK;
 }
 
@@ -240,7 +240,7 @@ static int take_server(struct relock_login *login, const struct redisReply *repl
     if (relock_reply_field(reply, "redis_version", &value, &len) && is_too_old(value)) {
         (void)snprintf(why, sizeof(why), "this is Redis %.*s, which is too old: use 6.2 or newer",
                        len < 20 ? (int)len : 20, value);
-        return turn_away(login, RELOCK_E_UNSUPPORTED, why);
+        return reject(login, RELOCK_E_UNSUPPORTED, why);
     }
     if (relock_reply_field(reply, "run_id", &value, &len) && len < sizeof(login->run))
         memcpy(login->run, value, len);
@@ -396,7 +396,7 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
     int r = RELOCK_OK;
 
     if (!relock_reply_fits(reply, steps[login->step].forms))
-        return turn_away(login, RELOCK_E_CONN, RELOCK_REPLY_MISFIT);
+        return reject(login, RELOCK_E_CONN, RELOCK_REPLY_MISFIT);
     if (error)
         r = take_error(login, error);
     else if (steps[login->step].take)
