@@ -291,7 +291,7 @@ static struct relock_node *redirect(struct relock_topology *topology,
     return node;
 }
 
-static void look_again(struct relock_topology *topology, bool is_urgent)
+static void recheck(struct relock_topology *topology, bool is_urgent)
 {
     want(cluster_of(topology), is_urgent ? URGENT : WANTED);
 }
@@ -347,7 +347,7 @@ static const struct relock_topology_ops cluster_ops = {
     .connect = connect_cluster,
     .stop = stop,
     .redirect = redirect,
-    .look_again = look_again,
+    .recheck = recheck,
     .uses = uses,
 };
 

@@ -116,14 +116,14 @@ struct relock_node *relock_topology_redirect(struct relock_topology *topology,
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node)
 {
     atomic_store(&node->is_doubted, true);
-    if (topology->ops->look_again)
-        topology->ops->look_again(topology, true);
+    if (topology->ops->recheck)
+        topology->ops->recheck(topology, true);
 }
 
 void relock_topology_recheck(struct relock_topology *topology)
 {
-    if (topology->ops->look_again)
-        topology->ops->look_again(topology, false);
+    if (topology->ops->recheck)
+        topology->ops->recheck(topology, false);
 }
 
 enum relock_fence_place relock_topology_fence_place(struct relock_topology *topology,

@@ -98,7 +98,7 @@ struct relock_topology_ops {
                                     const struct relock_node *from, const char *error, bool *asks);
 
     /* For relock_topology_distrust, which is urgent, and relock_topology_recheck. */
-    void (*look_again)(struct relock_topology *topology, bool is_urgent);
+    void (*recheck)(struct relock_topology *topology, bool is_urgent);
 
     /* See relock_topology_uses. */
     bool (*uses)(struct relock_topology *topology, const struct relock_node *node);

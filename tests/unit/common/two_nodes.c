@@ -37,7 +37,7 @@ static struct relock_node *redirect(struct relock_topology *topology,
     return node;
 }
 
-static void look_again(struct relock_topology *topology, bool is_urgent)
+static void recheck(struct relock_topology *topology, bool is_urgent)
 {
     (void)topology;
     atomic_fetch_add(is_urgent ? &cluster.n_distrusts : &cluster.n_rechecks, 1);
@@ -46,7 +46,7 @@ static void look_again(struct relock_topology *topology, bool is_urgent)
 static const struct relock_topology_ops ops = {
     .find = find,
     .redirect = redirect,
-    .look_again = look_again,
+    .recheck = recheck,
 };
 
 static void make_node(unsigned i)
