@@ -85,7 +85,7 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     struct relock_resource *next;
     struct relock_hold *hold;
 
-    client->guarded.turn_at_ms = 0; /* there is no thread that a timer or a task could wake */
+    client->guarded.iteration_at_ms = 0; /* there is no thread that a timer or a task could wake */
     RELOCK_HOOKS_FOREACH(client, hook, close)
     {
         hook->ops->close(client);

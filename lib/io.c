@@ -43,7 +43,7 @@ static bool needs_messages(const struct relock_client *client) RELOCK_REQUIRES(c
            client->options.keep_ms > 0;
 }
 
-static uint64_t turn(void *arg)
+static uint64_t iterate(void *arg)
 {
     struct relock_client *client = arg;
     uint64_t follow_ms = relock_node_io_follow(client->topology);
@@ -51,13 +51,13 @@ static uint64_t turn(void *arg)
     bool needs;
 
     relock_mutex_lock(&client->mutex);
-    client->guarded.turn_at_ms = 0;
+    client->guarded.iteration_at_ms = 0;
     fire_timers(client);
     relock_step_post_fired(client);
     relock_client_run_tasks(client);
-    /* From here on the mutex stays locked until it is known when the next turn is due. */
+    /* From here on the mutex stays locked until it is known when the next iteration is due. */
     next_ms = client->guarded.tasks ? 0 : relock_timers_next_ms(&client->guarded.timers);
-    client->guarded.turn_at_ms = next_ms;
+    client->guarded.iteration_at_ms = next_ms;
     needs = needs_messages(client);
     relock_mutex_unlock(&client->mutex);
     relock_node_io_share(client->topology);
@@ -125,7 +125,7 @@ int relock_io_start(struct relock_client *client)
     int r;
 
     client->fire_hold = relock_watchdog_fire;
-    r = relock_loop_new(turn, client, &client->loop);
+    r = relock_loop_new(iterate, client, &client->loop);
     if (r < 0)
         return r;
     io.loop = client->loop;

@@ -14,8 +14,8 @@
 /*
  * I/O - the thread of a client that renews, subscribes, releases and sends in the background
  *
- * In each turn it fires the timers that are due and does the work posted by other threads; between
- * the turns, libev runs its connections.
+ * In each iteration it fires the timers that are due and does the work posted by other threads;
+ * between them, libev runs its connections.
  *
  * Threads: start and stop while the thread does not run.
  */

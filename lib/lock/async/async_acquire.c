@@ -9,7 +9,7 @@
  *     QUEUED     ASKS       it is its turn
  *     ASKS       QUEUED     refused
  *     both       ANEW       the owner has acquired the lock by another call
- *     ANEW       as BEGINS, in the next turn of the I/O thread
+ *     ANEW       as BEGINS, in the next iteration of the I/O thread
  *     each       OVER       with its result
  */
 #include "base/clock.h"

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* After so many, timers and connections get their turn. */
+/* After so many, timers and connections are next. */
 #define TASKS_AT_A_TIME 64
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ struct relock_client *relock_client_alloc(void)
     relock_cond_init(&client->has_to_tell);
     client->guarded.refs = 1;
     client->guarded.state = RELOCK_CLIENT_OPEN;
-    client->guarded.turn_at_ms = RELOCK_NEVER;
+    client->guarded.iteration_at_ms = RELOCK_NEVER;
     return client;
 }
 
@@ -133,9 +133,9 @@ void relock_client_exit(struct relock_client *client, const struct relock_guard 
 
 void relock_client_wake(struct relock_client *client)
 {
-    if (client->guarded.turn_at_ms == 0)
+    if (client->guarded.iteration_at_ms == 0)
         return;
-    client->guarded.turn_at_ms = 0;
+    client->guarded.iteration_at_ms = 0;
     relock_loop_wake(client->loop);
 }
 

@@ -222,7 +222,7 @@ struct relock_client {
         struct relock_async_command *paused;       /* put off, sorted by their holds */
 
         /*
-         * All that the I/O thread is to do in its next turn, besides timers, in the order of
+         * All that the I/O thread is to do in its next iteration, besides timers, in the order of
          * posting:
          *
          *     part of        posted by       when
@@ -244,10 +244,10 @@ struct relock_client {
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t silence_fired_ms;   /* when it last fired; the sockets have been read since */
         struct relock_timer alarm;   /* due when the timer was that last woke the I/O thread */
-        uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
-                                and will see changes made now */
-        pthread_t teller;    /* the thread that calls on_lost */
-        bool has_teller;     /* the thread runs and is not to end yet */
+        uint64_t iteration_at_ms; /* when the next one of the I/O thread begins; 0: one runs, or is
+                                     about to, and will see changes made now */
+        pthread_t teller;         /* the thread that calls on_lost */
+        bool has_teller;          /* the thread runs and is not to end yet */
 
         struct relock_stats stats; /* relock_client_stats adds what other modules count */
         struct relock_meter meter;
@@ -289,7 +289,7 @@ static inline bool relock_client_is_open(const struct relock_client *client)
     return client->guarded.state == RELOCK_CLIENT_OPEN;
 }
 
-/* Has the I/O thread run the task in its next turn. Does nothing if the task is posted. */
+/* Has the I/O thread run the task in its next iteration. Does nothing if the task is posted. */
 void relock_client_post(struct relock_client *client, struct relock_task *task)
     RELOCK_REQUIRES(client->mutex);
 
@@ -300,12 +300,12 @@ void relock_client_take_back(struct relock_client *client, struct relock_task *t
 /* The I/O thread: runs the tasks that are posted, or some of them. Unlocks the mutex meanwhile. */
 void relock_client_run_tasks(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* Makes the I/O thread take its turn now. */
+/* Makes the I/O thread begin its next iteration now. */
 void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* Makes the I/O thread take its turn now, and again when a timer is due at `due_ms`, even if the
- * timer is unset before. So the next hold of a thread that acquires and releases a lock all the
- * time, whose timer is due later, does not wake the I/O thread again. */
+/* Makes the I/O thread begin its next iteration now, and another when a timer is due at `due_ms`,
+ * even if the timer is unset before. So the next hold of a thread that acquires and releases a lock
+ * all the time, whose timer is due later, does not wake the I/O thread again. */
 void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
     RELOCK_REQUIRES(client->mutex);
 
@@ -314,7 +314,7 @@ static inline void relock_client_set_timer(struct relock_client *client, struct 
                                            uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_timer_set(&client->guarded.timers, timer, due_ms);
-    if (due_ms < client->guarded.turn_at_ms)
+    if (due_ms < client->guarded.iteration_at_ms)
         relock_client_wake_for(client, due_ms);
 }
 

@@ -2,7 +2,7 @@
  * Step - the next step of an asynchronous call, for the I/O thread to run
  *
  * An event that would wake a blocking call posts the step of an asynchronous one. The I/O thread
- * runs it in its next turn, as a task (task.h).
+ * runs it in its next iteration, as a task (task.h).
  *
  * A cancel fires without the mutex of the client, so the steps that it posts have a list of their
  * own.

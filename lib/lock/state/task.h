@@ -1,5 +1,5 @@
 /*
- * Task - something that the I/O thread is to do in its next turn
+ * Task - something that the I/O thread is to do in its next iteration
  *
  * It is part of the struct that it concerns, and in one list at most, so nothing is allocated. A
  * task that is posted twice runs once. Posting carries no data: like a thread that wakes up, the

@@ -6,9 +6,9 @@
  *
  * Nodes of a cluster come and go. The I/O thread alone frees a node: once that holds no keys, has
  * no work of the I/O thread, and no reference is left. So on the I/O thread a pointer to a node is
- * valid until its next turn. Every other thread takes a reference before it waits or writes to the
- * log, and keeps it until it has last used the node, its lanes or its server. A connection id is
- * such a reference, too.
+ * valid until its next iteration. Every other thread takes a reference before it waits or writes to
+ * the log, and keeps it until it has last used the node, its lanes or its server. A connection id
+ * is such a reference, too.
  *
  * Threads: any, unless a function says otherwise; new and free while no other thread uses the
  * topology.

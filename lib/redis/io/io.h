@@ -67,8 +67,8 @@ void relock_node_io_share(struct relock_topology *topology);
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);
 
-/* In each turn: reads messages where no other thread does any more. `is_needed`: the I/O thread
- * needs messages itself, so others must not read. */
+/* In each iteration: reads messages where no other thread does any more. `is_needed`: the I/O
+ * thread needs messages itself, so others must not read. */
 void relock_node_io_attend(struct relock_topology *topology, bool is_needed);
 
 /* The connection whose messages a thread that waits may read itself: direct.c. NULL in a cluster,

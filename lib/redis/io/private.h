@@ -478,8 +478,8 @@ void relock_pubsub_reconnect(struct relock_pubsub *pubsub, const char *why);
  * and is made again after a pause. Returns whether it ended. */
 bool relock_pubsub_make_room(struct relock_pubsub *pubsub);
 
-/* In each turn of the I/O thread, of a shared pubsub: reads again if no other thread does any more.
- * `is_needed`: the I/O thread needs messages itself, so others must not read. */
+/* In each iteration of the I/O thread, of a shared pubsub: reads again if no other thread does any
+ * more. `is_needed`: the I/O thread needs messages itself, so others must not read. */
 void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed);
 
 /* ---- tracking -------------------------------------------------------------------------------- */

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-/* A longer sleep is split; the turns in between do no harm. */
+/* A longer sleep is split; the iterations in between do no harm. */
 #define LONGEST_SLEEP_MS 3600000
 
 struct relock_loop {
     /* constant while the thread runs */
-    relock_turn_fn *turn;
+    relock_iteration_fn *iterate;
     void *arg;
     struct ev_loop *ev;
     pthread_t thread;
@@ -41,7 +41,7 @@ static void on_wake(struct ev_loop *ev, ev_io *watcher, int events)
     (void)ev;
     (void)events;
     (void)eventfd_read(loop->wake_fd, &count);
-    /* Work that was added before this is seen by the next turn; later work wakes again. */
+    /* Work that was added before this is seen by the next iteration; later work wakes again. */
     atomic_store(&loop->woken, false);
     if (atomic_load(&loop->stopping))
         ev_break(loop->ev, EVBREAK_ALL);
@@ -51,13 +51,13 @@ static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
 {
     (void)ev;
     (void)watcher;
-    (void)events; /* the turn before the next wait does the work that is due */
+    (void)events; /* the iteration before the next wait does the work that is due */
 }
 
 static void on_prepare(struct ev_loop *ev, ev_prepare *watcher, int events)
 {
     struct relock_loop *loop = watcher->data;
-    uint64_t next_ms = loop->turn(loop->arg);
+    uint64_t next_ms = loop->iterate(loop->arg);
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t left_ms = relock_clock_left(now_ms, next_ms);
 
@@ -67,20 +67,20 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *watcher, int events)
         return;
     if (left_ms > LONGEST_SLEEP_MS)
         left_ms = LONGEST_SLEEP_MS;
-    /* The turn has taken time. */
+    /* The iteration has taken time. */
     ev_now_update(ev);
     ev_timer_set(&loop->loop.timer, (double)left_ms / 1000, 0.);
     ev_timer_start(ev, &loop->loop.timer);
 }
 
-int relock_loop_new(relock_turn_fn *turn, void *arg, struct relock_loop **loop)
+int relock_loop_new(relock_iteration_fn *iterate, void *arg, struct relock_loop **loop)
 {
     struct relock_loop *new = calloc(1, sizeof(*new));
     int r, err;
 
     if (!new)
         return RELOCK_E_NOMEM;
-    new->turn = turn;
+    new->iterate = iterate;
     new->arg = arg;
     atomic_init(&new->woken, false);
     atomic_init(&new->stopping, false);

@@ -2,7 +2,7 @@
  * Loop - the I/O thread of a client
  *
  * The thread waits in libev for descriptors and for the time of the next timer. Before each wait it
- * calls `turn`, which does the work that is due and returns when it is to be called next. Other
+ * calls `iterate`, which does the work that is due and returns when it is to be called next. Other
  * threads that have work for it wake it; several wakes count as one.
  *
  * It has few descriptors, so it uses poll(2): unlike epoll, poll leaves nothing in the kernel that
@@ -20,11 +20,11 @@ struct relock_loop;
 struct ev_loop;
 
 /* Returns when it is to be called next; RELOCK_NEVER: when the thread is woken. */
-typedef uint64_t relock_turn_fn(void *arg);
+typedef uint64_t relock_iteration_fn(void *arg);
 
 /* Does not start the thread. `arg` is the scope of its descriptor, too. Returns RELOCK_OK,
  * RELOCK_E_NOMEM. */
-int relock_loop_new(relock_turn_fn *turn, void *arg, struct relock_loop **loop);
+int relock_loop_new(relock_iteration_fn *iterate, void *arg, struct relock_loop **loop);
 
 /* Starts the thread, once. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_loop_start(struct relock_loop *loop);

@@ -15,7 +15,7 @@ void offline_begin(void)
     relock_mutex_init(&client.mutex);
     relock_cond_init(&client.changed);
     client.generation = relock_fork_generation();
-    client.guarded.turn_at_ms = 0; /* wakes no I/O thread: there is none */
+    client.guarded.iteration_at_ms = 0; /* wakes no I/O thread: there is none */
     client.options.watchdog_timeout_ms = LEASE_MS;
     client.options.recheck_ms = LEASE_MS;
     client.options.handoff_ms = 1000;

@@ -330,10 +330,10 @@ static void a_notice_wakes_the_io_thread(void **state)
     relock_listener_add(resource, &told[0].base);
     subscribe();
     assert_int_equal(relock_loop_new(turn, NULL, &client.loop), RELOCK_OK);
-    client.guarded.turn_at_ms = RELOCK_NEVER;
+    client.guarded.iteration_at_ms = RELOCK_NEVER;
     be_told(RELOCK_CHANNEL_MESSAGE);
-    is_woken = client.guarded.turn_at_ms == 0;
-    client.guarded.turn_at_ms = 0;
+    is_woken = client.guarded.iteration_at_ms == 0;
+    client.guarded.iteration_at_ms = 0;
     client.loop = relock_loop_free(client.loop);
     assert_true(is_woken);
     relock_mutex_lock(&client.mutex);
