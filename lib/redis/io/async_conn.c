@@ -4,6 +4,7 @@
  *
  *     state         next          when                     fails after
  *     CLOSED        DIALING       open()                   -
+ *                   BACKING_OFF   open(), soon after a failure
  *     DIALING       LOGGING_IN    connected                the time limits of the dial
  *     LOGGING_IN    READY         the last reply came      connect_timeout_ms
  *     READY         -             -                        answer_ms, or pong_ms, without an answer
@@ -666,7 +667,11 @@ void relock_async_conn_deinit(struct relock_async_conn *conn)
 
 void relock_async_conn_open(struct relock_async_conn *conn)
 {
-    if (conn->state == RELOCK_ASYNC_CONN_CLOSED)
+    if (conn->state != RELOCK_ASYNC_CONN_CLOSED)
+        return;
+    if (relock_clock_now_ms() - conn->since_ms < conn->health.pause_ms)
+        enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF); /* it has just failed */
+    else
         connect_now(conn);
 }
 

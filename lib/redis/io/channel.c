@@ -49,7 +49,7 @@ static bool send_command(struct relock_pubsub *pubsub, const char *verb,
 
 static const struct relock_pubsub_words *words_of(const struct relock_channel *channel)
 {
-    return channel->is_local ? &relock_pubsub_plain : channel->pubsub->words;
+    return channel->place == RELOCK_CHANNEL_AT_SLOT ? channel->pubsub->words : &relock_pubsub_plain;
 }
 
 bool relock_channel_subscribe(struct relock_channel *channel)
@@ -151,6 +151,7 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
     relock_channel_tell(from, RELOCK_CHANNEL_DOWN, NULL);
     is_first = !to->subscribers;
     to->n_redirects = from->n_redirects;
+    to->place = from->place;
     DL_FOREACH(from->subscribers, at)
     at->channel = to;
     DL_CONCAT(to->subscribers, from->subscribers);
@@ -160,6 +161,26 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
         relock_channel_tell(to, RELOCK_CHANNEL_SUBSCRIBED, NULL);
     else
         relock_channel_begin(to, is_first);
+}
+
+/* NULL: there is no such node but this one. */
+static struct relock_node *other_node(const struct relock_pubsub *pubsub)
+{
+    struct relock_node *first = atomic_load(&pubsub->topology->nodes);
+    struct relock_node *at = pubsub->node;
+
+    while ((at = at->next ? at->next : first) != pubsub->node)
+        if (relock_topology_uses(pubsub->topology, at) && !atomic_load(&at->is_doubted))
+            return at;
+    return NULL;
+}
+
+void relock_channel_leave_node(struct relock_channel *channel)
+{
+    struct relock_node *node = other_node(channel->pubsub);
+
+    if (node)
+        relock_channel_move(channel, node);
 }
 
 /* ---- replies and messages ------------------------------------------------------------------ */
@@ -190,7 +211,7 @@ static void refuse(struct relock_channel *channel, const char *error)
     char name[RELOCK_LOG_NAME_MAX];
     char why[RELOCK_WHY_MAX];
 
-    if (channel->is_local) {
+    if (channel->place == RELOCK_CHANNEL_LOCAL) {
         relock_explain_extra(server, RELOCK_EXTRA_TRACK, error);
     } else if (relock_explain_is_missing(error)) {
         relock_explain_extra(server, RELOCK_EXTRA_HEAR, error);

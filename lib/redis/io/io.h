@@ -170,6 +170,14 @@ typedef void relock_channel_fn(void *arg, enum relock_channel_event event, const
 struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
                                                   size_t len, relock_channel_fn *fn, void *arg);
 
+/* As relock_pubsub_subscribe, for a channel to which clients PUBLISH, so that in a cluster its
+ * messages come to all nodes. It is never sharded. It stays at this node, whichever has its slot,
+ * and goes to another when this one holds no slots any more, or its connection fails; the
+ * subscribers hear RELOCK_CHANNEL_DOWN then. */
+struct relock_subscriber *relock_pubsub_subscribe_anywhere(struct relock_pubsub *pubsub,
+                                                           const char *name, size_t len,
+                                                           relock_channel_fn *fn, void *arg);
+
 /* Removes the subscriber from its channel and frees it. */
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
 

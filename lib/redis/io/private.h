@@ -345,6 +345,13 @@ struct relock_subscriber {
     struct relock_subscriber *next, *prev;
 };
 
+/* At which node of a cluster a channel is subscribed. */
+enum relock_channel_place {
+    RELOCK_CHANNEL_AT_SLOT,  /* at that of the slot of its name */
+    RELOCK_CHANNEL_LOCAL,    /* it is this node's own: never sharded */
+    RELOCK_CHANNEL_ANYWHERE, /* at any one, as PUBLISH reaches all: never sharded */
+};
+
 /* A channel by its name on the wire; it exists while it has subscribers. */
 struct relock_channel {
     UT_hash_handle hh;
@@ -353,8 +360,8 @@ struct relock_channel {
     uint64_t subscribe_nth; /* `n_sent` of the connection after its last SUBSCRIBE; 0: none */
     bool is_subscribed;     /* that SUBSCRIBE was acknowledged */
     bool is_stranded;       /* no node takes it now: it subscribes again with the next map */
-    bool is_local;          /* constant: it is this node's own, and never sharded */
-    unsigned n_redirects;   /* since it was last subscribed, or stranded */
+    enum relock_channel_place place; /* constant while it has subscribers */
+    unsigned n_redirects;            /* since it was last subscribed, or stranded */
     size_t len;
     char name[];
 };
@@ -417,6 +424,10 @@ void relock_channel_tell(const struct relock_channel *channel, enum relock_chann
 
 /* The subscribers go to the channel of that name at another node. */
 void relock_channel_move(struct relock_channel *from, struct relock_node *node);
+
+/* As relock_channel_move, for a channel that may be ANYWHERE: to another node that has slots and is
+ * not doubted. Stays if there is none. */
+void relock_channel_leave_node(struct relock_channel *channel);
 
 /* Anything that comes while the connection of the pubsub `arg` is up. The I/O thread. */
 void relock_pubsub_take_reply(void *arg, const struct redisReply *reply);

@@ -60,6 +60,18 @@ static void on_down(void *arg)
         relock_async_conn_close(&pubsub->conn);
 }
 
+/* Their subscribers need not wait until this node is back. */
+static void send_on(struct relock_pubsub *pubsub)
+{
+    struct relock_channel *at, *next;
+
+    for (at = pubsub->channels; at; at = next) {
+        next = at->hh.next;
+        if (at->place == RELOCK_CHANNEL_ANYWHERE)
+            relock_channel_leave_node(at);
+    }
+}
+
 static void on_failure(void *arg)
 {
     struct relock_pubsub *pubsub = arg;
@@ -67,6 +79,7 @@ static void on_failure(void *arg)
     if (!pubsub->topology)
         return;
     relock_topology_distrust(pubsub->topology, pubsub->node);
+    send_on(pubsub);
     if (relock_pubsub_is_idle(pubsub) &&
         (!pubsub->channels || !relock_topology_uses(pubsub->topology, pubsub->node)))
         relock_async_conn_close(&pubsub->conn);
@@ -110,28 +123,40 @@ int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop)
     return pubsub->conn.reading ? RELOCK_OK : relock_status_result(errno);
 }
 
+static void follow(struct relock_channel *channel)
+{
+    struct relock_pubsub *pubsub = channel->pubsub;
+    struct relock_node *node = pubsub->node;
+
+    if (channel->place == RELOCK_CHANNEL_AT_SLOT)
+        node = relock_topology_find(pubsub->topology, relock_channel_name(channel));
+    if (node && node != pubsub->node)
+        relock_channel_move(channel, node);
+    else if (channel->place == RELOCK_CHANNEL_ANYWHERE &&
+             !relock_topology_uses(pubsub->topology, node))
+        relock_channel_leave_node(channel);
+    else if (channel->is_stranded && relock_async_conn_is_up(&pubsub->conn))
+        (void)relock_channel_subscribe(channel);
+}
+
 void relock_pubsub_follow(struct relock_pubsub *pubsub)
 {
+    bool is_up = relock_async_conn_is_up(&pubsub->conn);
     struct relock_channel *at, *next;
 
     for (at = pubsub->channels; at; at = next) {
-        struct relock_node *node = relock_topology_find(pubsub->topology, relock_channel_name(at));
-
         next = at->hh.next;
-        if (at->is_local)
-            continue;
-        if (node && node != pubsub->node)
-            relock_channel_move(at, node);
-        else if (at->is_stranded && relock_async_conn_is_up(&pubsub->conn) &&
-                 !relock_channel_subscribe(at))
-            return; /* the connection has ended */
+        follow(at);
+        if (is_up && !relock_async_conn_is_up(&pubsub->conn))
+            return; /* out of memory: the next map follows, and `next` may have gone */
     }
 }
 
 /* ---- subscribers --------------------------------------------------------------------------- */
 
 static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct relock_text name,
-                                           bool is_local, relock_channel_fn *fn, void *arg)
+                                           enum relock_channel_place place, relock_channel_fn *fn,
+                                           void *arg)
 {
     struct relock_subscriber *subscriber = malloc(sizeof(*subscriber));
     struct relock_channel *channel = subscriber ? relock_channel_find_or_make(pubsub, name) : NULL;
@@ -143,7 +168,7 @@ static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct 
     }
     *subscriber = (struct relock_subscriber){.channel = channel, .fn = fn, .arg = arg};
     is_first = !channel->subscribers;
-    channel->is_local = is_local;
+    channel->place = place;
     DL_APPEND(channel->subscribers, subscriber);
     if (channel->is_subscribed)
         fn(arg, RELOCK_CHANNEL_SUBSCRIBED, NULL, 0); /* no acknowledgement will come */
@@ -153,7 +178,8 @@ static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct 
 }
 
 static struct relock_subscriber *lock_and_subscribe(struct relock_pubsub *pubsub,
-                                                    struct relock_text name, bool is_local,
+                                                    struct relock_text name,
+                                                    enum relock_channel_place place,
                                                     relock_channel_fn *fn, void *arg)
 {
     struct relock_subscriber *subscriber;
@@ -161,7 +187,7 @@ static struct relock_subscriber *lock_and_subscribe(struct relock_pubsub *pubsub
     if (!pubsub)
         return NULL;
     relock_reading_lock(pubsub->conn.reading);
-    subscriber = subscribe(pubsub, name, is_local, fn, arg);
+    subscriber = subscribe(pubsub, name, place, fn, arg);
     relock_reading_unlock(pubsub->conn.reading);
     return subscriber;
 }
@@ -169,14 +195,24 @@ static struct relock_subscriber *lock_and_subscribe(struct relock_pubsub *pubsub
 struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
                                                   size_t len, relock_channel_fn *fn, void *arg)
 {
-    return lock_and_subscribe(pubsub, (struct relock_text){name, len}, false, fn, arg);
+    return lock_and_subscribe(pubsub, (struct relock_text){name, len}, RELOCK_CHANNEL_AT_SLOT, fn,
+                              arg);
 }
 
 struct relock_subscriber *relock_pubsub_subscribe_here(struct relock_pubsub *pubsub,
                                                        const char *name, size_t len,
                                                        relock_channel_fn *fn, void *arg)
 {
-    return lock_and_subscribe(pubsub, (struct relock_text){name, len}, true, fn, arg);
+    return lock_and_subscribe(pubsub, (struct relock_text){name, len}, RELOCK_CHANNEL_LOCAL, fn,
+                              arg);
+}
+
+struct relock_subscriber *relock_pubsub_subscribe_anywhere(struct relock_pubsub *pubsub,
+                                                           const char *name, size_t len,
+                                                           relock_channel_fn *fn, void *arg)
+{
+    return lock_and_subscribe(pubsub, (struct relock_text){name, len}, RELOCK_CHANNEL_ANYWHERE, fn,
+                              arg);
 }
 
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
@@ -195,7 +231,7 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
 bool relock_pubsub_is_idle(const struct relock_pubsub *pubsub)
 {
     for (const struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
-        if (!at->is_local)
+        if (at->place != RELOCK_CHANNEL_LOCAL)
             return false;
     return true;
 }

@@ -43,10 +43,17 @@ static void recheck(struct relock_topology *topology, bool is_urgent)
     atomic_fetch_add(is_urgent ? &cluster.n_distrusts : &cluster.n_rechecks, 1);
 }
 
+static bool uses(struct relock_topology *topology, const struct relock_node *node)
+{
+    (void)topology;
+    return !atomic_load(&cluster.is_empty[node - cluster.node]);
+}
+
 static const struct relock_topology_ops ops = {
     .find = find,
     .redirect = redirect,
     .recheck = recheck,
+    .uses = uses,
 };
 
 static void make_node(unsigned i)

@@ -28,7 +28,8 @@ struct two_nodes {
     struct script_server *script[2];
     struct relock_loop *loop; /* made by the test; NULL: none */
     _Atomic(struct relock_node *)
-        owner; /* of all keys: the first at the start, then as MOVED says */
+        owner;               /* of all keys: the first at the start, then as MOVED says */
+    atomic_bool is_empty[2]; /* the node holds no slots */
     atomic_uint n_redirects;
     atomic_uint n_distrusts;
     atomic_uint n_rechecks;
