@@ -230,14 +230,13 @@ static int make_topology(struct relock_client *client, unsigned n_lanes)
 {
     if (!client->server.url.cluster)
         return relock_topology_new(&client->server, n_lanes, &client->topology);
-    relock_inbox_do_without(client);
     return relock_cluster_new(&client->server, n_lanes, &client->topology);
 }
 
 static void hear_recalls(struct relock_client *client)
 {
     relock_mutex_lock(&client->mutex);
-    (void)relock_inbox_want(client);
+    relock_inbox_want_recalls(client);
     relock_mutex_unlock(&client->mutex);
 }
 

@@ -151,6 +151,7 @@ int clustered_end(void **state)
     bool no_keys, no_connections;
 
     cluster_mend(c->cluster);
+    fixture_give_back_kept(f);
     no_keys = wait_until(have_no_keys, c->cluster, SOON_MS);
     if (fixture_end(&f) != 0)
         return -1;

@@ -363,8 +363,7 @@ static bool holds_nothing(struct relock_client *client)
     return stats.holds == 0 && stats.waiters == 0;
 }
 
-/* Locks that are kept (`keep_ms`) are nobody's: a shutdown releases them. */
-static void give_back_kept(struct fixture *f)
+void fixture_give_back_kept(struct fixture *f)
 {
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++) {
         if (f->clients[i] && stats_of(f->clients[i]).kept > 0)
@@ -382,7 +381,7 @@ int fixture_end(void **state)
     if (f->server->pid == 0)
         server_restart(f->server);
     server_resume(f->server);
-    give_back_kept(f);
+    fixture_give_back_kept(f);
     no_keys = wait_for_no_keys(f->probe);
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS && no_holds; i++)
         no_holds = !f->clients[i] || holds_nothing(f->clients[i]);

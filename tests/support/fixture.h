@@ -166,6 +166,9 @@ void fixture_skip(void) __attribute__((noreturn));
 /* Whether nobody is connected to a server and subscribed there but the probe and the neighbours. */
 bool fixture_is_alone(struct fixture *f, struct probe *probe);
 
+/* Locks that are kept (`keep_ms`) are nobody's: shuts down the clients that have some. */
+void fixture_give_back_kept(struct fixture *f);
+
 /* Around each test. */
 int fixture_begin(void **state);
 int fixture_end(void **state);

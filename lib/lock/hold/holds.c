@@ -52,8 +52,7 @@ static bool may_be_cached(const struct relock_client *client,
                           const struct relock_resource *resource) RELOCK_REQUIRES(client->mutex)
 {
     return client->options.keep_ms > 0 && resource->kind->is_cached &&
-           client->guarded.inbox == RELOCK_INBOX_OPEN &&
-           relock_clock_now_ms() >= resource->rests_until_ms;
+           relock_inbox_hears_recalls(client) && relock_clock_now_ms() >= resource->rests_until_ms;
 }
 
 struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,

@@ -346,35 +346,46 @@ void relock_watchdog_follow(struct relock_client *client) RELOCK_REQUIRES(client
 /* ---- inbox ----------------------------------------------------------------------------------- */
 
 /*
- * Inbox - the channel whose messages tell a client that it is its turn
+ * Inbox - the channel whose messages tell a client that it is its turn, or recall its kept locks
  *
  * A client has one inbox for all its locks, and subscribes to it when a waiter is refused for the
- * first time, or at its start if it keeps locks. While the inbox is open, the client can stand in
- * the lines of locks (line.c).
+ * first time, or at its start if it keeps locks. While the inbox is open, the client can keep locks
+ * (cache.c) and stand in the lines of locks (line.c).
+ *
+ * In a cluster, it is for recalls alone: PUBLISH reaches it from all nodes. A line needs more: the
+ * script that publishes has to learn whether the client still lives, but a node counts only its own
+ * subscribers. So there a client waits outside of all lines.
  *
  * Threads: any, with the mutex of the client held, unless a function says otherwise.
  */
 
-/* Whether Redis has acknowledged the subscription: no message is missed. */
-static inline bool relock_inbox_is_open(const struct relock_client *client)
+/* Whether Redis has acknowledged the subscription: no recall is missed. */
+static inline bool relock_inbox_hears_recalls(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
 {
     return client->guarded.inbox == RELOCK_INBOX_OPEN;
 }
 
-/* Whether the user may not subscribe to it, so the client waits outside of all lines. */
+/* Whether the client can stand in a line: it misses no message about that. */
+static inline bool relock_inbox_is_open(const struct relock_client *client)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return client->guarded.inbox == RELOCK_INBOX_OPEN && !client->server.url.cluster;
+}
+
+/* Whether the client waits outside of all lines: the user may not subscribe to the inbox, or the
+ * lock is in a cluster. */
 static inline bool relock_inbox_is_refused(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
 {
-    return client->guarded.inbox == RELOCK_INBOX_REFUSED;
+    return client->guarded.inbox == RELOCK_INBOX_REFUSED || client->server.url.cluster;
 }
 
-/* For a waiter that was refused. Returns false if the server refuses the subscription. */
+/* For a waiter that was refused: subscribes, except in a cluster. Returns false if the client waits
+ * outside of all lines. */
 bool relock_inbox_want(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* For the client of a cluster: it waits outside of all lines. A node does not count the subscribers
- * of other nodes, so no script could tell whether a client in line still lives. Call this before
- * the threads of the client start. */
-void relock_inbox_do_without(struct relock_client *client);
+/* For a client that keeps locks: subscribes. */
+void relock_inbox_want_recalls(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

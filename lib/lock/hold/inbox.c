@@ -11,8 +11,8 @@
  *   OPEN     PENDING  the connection is lost; it is subscribed again with the next
  *   REFUSED  PENDING  the same
  *
- * The subscription stays until the client is freed. A client of a cluster is REFUSED from the
- * start.
+ * The subscription stays until the client is freed. In a cluster, only a client that keeps locks
+ * subscribes.
  */
 #include "lock/hold/holds.h"
 
@@ -28,12 +28,6 @@
 #include <string.h>
 
 #define RETRY_MS 100 /* after a subscription for which there was no memory */
-
-/* Unchecked: relock_client_new() calls it before another thread knows the client. */
-RELOCK_UNCHECKED void relock_inbox_do_without(struct relock_client *client)
-{
-    client->guarded.inbox = RELOCK_INBOX_REFUSED;
-}
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
@@ -98,6 +92,8 @@ static void signal_waiting(struct relock_client *client) RELOCK_REQUIRES(client-
 {
     struct relock_resource *at;
 
+    if (client->server.url.cluster)
+        return; /* there is no line */
     for (at = client->guarded.resources; at; at = at->hh.next) {
         struct relock_resource *readers = relock_resource_readers(at);
 
@@ -141,7 +137,7 @@ RELOCK_UNCHECKED static void retry(struct relock_timer *timer, uint64_t now_ms)
         RELOCK_CONTAINER(struct relock_client, guarded.inbox_retry, timer);
 
     (void)now_ms;
-    (void)relock_inbox_want(client);
+    relock_inbox_want_recalls(client);
 }
 
 static void subscribe(struct relock_client *client, struct relock_task *task)
@@ -156,7 +152,7 @@ static void subscribe(struct relock_client *client, struct relock_task *task)
     client->guarded.inbox = RELOCK_INBOX_PENDING;
     relock_mutex_unlock(&client->mutex);
     pubsub = relock_node_io_pubsub(client->topology, (struct relock_text){name, len});
-    subscriber = relock_pubsub_subscribe(pubsub, name, len, on_channel, client);
+    subscriber = relock_pubsub_subscribe_anywhere(pubsub, name, len, on_channel, client);
     relock_mutex_lock(&client->mutex);
     if (subscriber)
         return;
@@ -165,12 +161,18 @@ static void subscribe(struct relock_client *client, struct relock_task *task)
     relock_client_set_timer(client, &client->guarded.inbox_retry, relock_clock_in(RETRY_MS));
 }
 
+void relock_inbox_want_recalls(struct relock_client *client)
+{
+    if (client->guarded.inbox != RELOCK_INBOX_UNUSED)
+        return;
+    client->guarded.inbox = RELOCK_INBOX_WANTED;
+    client->guarded.inbox_task.run = subscribe;
+    relock_client_post(client, &client->guarded.inbox_task);
+}
+
 bool relock_inbox_want(struct relock_client *client)
 {
-    if (client->guarded.inbox == RELOCK_INBOX_UNUSED) {
-        client->guarded.inbox = RELOCK_INBOX_WANTED;
-        client->guarded.inbox_task.run = subscribe;
-        relock_client_post(client, &client->guarded.inbox_task);
-    }
+    if (!client->server.url.cluster)
+        relock_inbox_want_recalls(client);
     return !relock_inbox_is_refused(client);
 }

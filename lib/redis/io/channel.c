@@ -1,6 +1,7 @@
 #include "redis/io/io.h"
 #include "redis/io/private.h"
 
+#include "base/clock.h"
 #include "redis/connect/explain.h"
 #include "redis/deployment/slot_map.h"
 #include "redis/deployment/topology.h"
@@ -134,6 +135,24 @@ static void channel_strand(struct relock_channel *channel)
     relock_topology_distrust(channel->pubsub->topology, channel->pubsub->node);
 }
 
+/* Its subscribers are not at the mercy of one node: if this one hangs, another one serves them. */
+static void notice_sooner(struct relock_async_conn *conn)
+{
+    uint64_t ping_ms = relock_clock_sooner(conn->ping_ms, conn->server->command_timeout_ms);
+
+    conn->ping_ms = ping_ms;
+    conn->pong_ms = ping_ms;
+}
+
+void relock_channel_set_place(struct relock_channel *channel, enum relock_channel_place place)
+{
+    const struct relock_topology *topology = channel->pubsub->topology;
+
+    channel->place = place;
+    if (place == RELOCK_CHANNEL_ANYWHERE && topology && topology->is_cluster)
+        notice_sooner(&channel->pubsub->conn);
+}
+
 void relock_channel_move(struct relock_channel *from, struct relock_node *node)
 {
     struct relock_topology *topology = from->pubsub->topology;
@@ -151,7 +170,7 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
     relock_channel_tell(from, RELOCK_CHANNEL_DOWN, NULL);
     is_first = !to->subscribers;
     to->n_redirects = from->n_redirects;
-    to->place = from->place;
+    relock_channel_set_place(to, from->place);
     DL_FOREACH(from->subscribers, at)
     at->channel = to;
     DL_CONCAT(to->subscribers, from->subscribers);

@@ -139,8 +139,9 @@ struct relock_async_conn {
     struct ev_loop *ev;
     struct relock_reading *reading; /* NULL unless other threads may read, too */
     uint64_t answer_ms;             /* the longest that an answer may take */
-    uint64_t ping_ms;               /* after so much silence a PING is sent; 0: never */
-    uint64_t pong_ms;               /* the longest that the answer to a PING may take */
+
+    uint64_t ping_ms; /* after so much silence a PING is sent; 0: never */
+    uint64_t pong_ms; /* the longest that the answer to a PING may take */
 
     enum relock_async_conn_state state;
     uint64_t since_ms;  /* when it entered this state */
@@ -404,6 +405,9 @@ static inline struct relock_text relock_channel_name(const struct relock_channel
 /* Returns NULL when out of memory. */
 struct relock_channel *relock_channel_find_or_make(struct relock_pubsub *pubsub,
                                                    struct relock_text name);
+
+/* For a channel ANYWHERE, the connection is also pinged more often. */
+void relock_channel_set_place(struct relock_channel *channel, enum relock_channel_place place);
 
 /*
  * Sends SUBSCRIBE. When out of memory, it ends the connection and returns false. The next

@@ -168,7 +168,7 @@ static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct 
     }
     *subscriber = (struct relock_subscriber){.channel = channel, .fn = fn, .arg = arg};
     is_first = !channel->subscribers;
-    channel->place = place;
+    relock_channel_set_place(channel, place);
     DL_APPEND(channel->subscribers, subscriber);
     if (channel->is_subscribed)
         fn(arg, RELOCK_CHANNEL_SUBSCRIBED, NULL, 0); /* no acknowledgement will come */

@@ -5,8 +5,6 @@
 #include "support/multi.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define NAME "orders"
 #define LEASE_MS 2000 /* outlives a second in which a machine stands still */
@@ -157,34 +155,6 @@ static void a_multi_lock_is_held_after_a_master_of_one_member_died(void **state)
     is_released(c, &hold);
 }
 
-/* Its number tells other clients that they need not recall it. */
-static bool may_be_kept(const char *field)
-{
-    const char *number = strchr(field, ':');
-
-    assert_non_null(number);
-    return strtoull(number + 1, NULL, 10) % 1000000000 >= 500000000;
-}
-
-static void keep_ms_keeps_no_lock(void **state)
-{
-    struct clustered *c = *state;
-    struct probe *probe = cluster_probe(c->cluster, NAME);
-    struct relock_client *client =
-        clustered_client(c, &(struct relock_options){.keep_ms = NEVER_MS});
-    struct relock_lock *lock = fixture_lock(c->f, client, NAME);
-
-    let_pass(200); /* an inbox would be open then */
-    for (int i = 0; i < 3; i++) {
-        assert_result(relock_lock(lock), RELOCK_OK);
-        assert_false(may_be_kept(probe_only_field(probe, NAME)));
-        assert_result(relock_unlock(lock), RELOCK_OK);
-        assert_int_equal(probe_int(probe, "EXISTS " NAME), 0);
-    }
-    assert_int_equal(stats_of(client).acquired, 3);
-    assert_int_equal(stats_of(client).reused, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,7 +166,6 @@ int main(void)
         CLUSTER_TEST(a_lease_is_renewed_after_its_master_hung),
         CLUSTER_TEST(a_lease_is_renewed_over_a_connection_of_the_calls),
         CLUSTER_TEST(a_multi_lock_is_held_after_a_master_of_one_member_died),
-        CLUSTER_TEST(keep_ms_keeps_no_lock),
     };
 
     return CLUSTER_TESTS_RUN(tests);

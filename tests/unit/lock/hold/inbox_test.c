@@ -26,9 +26,9 @@ static struct {
 
 static struct relock_waiter waiter;
 
-struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *pubsub,
-                                                         const char *name, size_t len,
-                                                         relock_channel_fn *fn, void *arg);
+struct relock_subscriber *__wrap_relock_pubsub_subscribe_anywhere(struct relock_pubsub *pubsub,
+                                                                  const char *name, size_t len,
+                                                                  relock_channel_fn *fn, void *arg);
 struct relock_pubsub *__wrap_relock_node_io_pubsub(struct relock_topology *topology,
                                                    struct relock_text key);
 
@@ -40,9 +40,9 @@ struct relock_pubsub *__wrap_relock_node_io_pubsub(struct relock_topology *topol
     return NULL;
 }
 
-struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *pubsub,
-                                                         const char *name, size_t len,
-                                                         relock_channel_fn *fn, void *arg)
+struct relock_subscriber *__wrap_relock_pubsub_subscribe_anywhere(struct relock_pubsub *pubsub,
+                                                                  const char *name, size_t len,
+                                                                  relock_channel_fn *fn, void *arg)
 {
     (void)pubsub;
     if (channel.is_out_of_memory)
@@ -179,6 +179,25 @@ static void each_change_is_a_reason_to_ask(void **state)
     assert_int_equal(resource->retry, RELOCK_RETRY_NONE);
 }
 
+/* There, each lock's own channel wakes its waiters. */
+static void in_a_cluster_it_is_for_recalls_alone(void **state)
+{
+    (void)state;
+    client.server.url.cluster = true;
+    assert_false(relock_inbox_want(&client));
+    sync_inbox();
+    assert_int_equal(channel.n_subscribed, 0);
+    relock_inbox_want_recalls(&client);
+    sync_inbox();
+    assert_int_equal(channel.n_subscribed, 1);
+    wait_on(resource);
+    happens(RELOCK_CHANNEL_SUBSCRIBED);
+    assert_true(relock_inbox_hears_recalls(&client));
+    assert_false(relock_inbox_is_open(&client));
+    assert_true(relock_inbox_is_refused(&client));
+    assert_int_equal(resource->retry, RELOCK_RETRY_NONE);
+}
+
 /* Of a lock with two sides; only what the inbox looks at. */
 static const struct relock_kind write_kind = {
     .channel = RELOCK_CHANNEL_RW,
@@ -301,6 +320,7 @@ int main(void)
         INBOX_TEST(without_memory_the_next_refused_waiter_wants_it),
         INBOX_TEST(each_change_is_a_reason_to_ask),
         INBOX_TEST(each_change_is_a_reason_for_readers_too),
+        INBOX_TEST(in_a_cluster_it_is_for_recalls_alone),
         INBOX_TEST(a_message_is_for_the_lock_that_it_names),
         INBOX_TEST(a_client_leaves_a_line_in_which_nobody_waits),
         INBOX_TEST(other_texts_are_ignored),
