@@ -695,8 +695,7 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  * A kept lock belongs to no owner: relock_check() and the counters report it as free. For Redis it
  * is held, so relock_is_locked() says so, and a try elsewhere returns RELOCK_BUSY. A try in this
  * process may return it, too, at the moment when the client gives the lock back. The library keeps
- * no hold with a fixed lease, none with a longer lease than `watchdog_timeout_ms`, and nothing in a
- * cluster.
+ * no hold with a fixed lease, and none with a longer lease than `watchdog_timeout_ms`.
  *
  * Threads: the owner; asks Redis, except to hand off or to keep.
  * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (of

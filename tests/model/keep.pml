@@ -25,8 +25,13 @@
  * Left out: the gates and signals of wait.pml, what becomes of a line whose messages are lost
  * (line.pml), verification (renew.pml), holds that A does not cache for another reason.
  *
+ * -DBUS is a cluster: a recall is published at the node of the lock, and goes over the bus between
+ * the nodes to that of A's subscription. So it may arrive after later scripts at the lock, and after A
+ * has subscribed at another node.
+ *
  * Budgets: T0, T1 turns of A's threads, TB, TC those of B and C; RESETS of A's messages; ENDS of
- * `keep_ms`. -DMUTE: B may not publish. -DBAD_*: a rule left out.
+ * `keep_ms`. -DMUTE: B may not publish. -DBUS_LOSES: the bus is broken for a while. -DBAD_*: a rule
+ * left out.
  */
 #ifndef T0
 #define T0 1
@@ -60,6 +65,7 @@ chan line = [3] of { byte };        /* clients that wait */
 byte told;                          /* the lock is reserved for it */
 bool sub;                           /* A's inbox has a subscriber */
 chan s2c = [8] of { byte };         /* its messages: recalls, ACK */
+chan bus = [4] of { byte };         /* recalls on their way from node to node */
 
 /* A, all of it guarded by its mutex */
 byte holder;                        /* thread + 1 */
@@ -104,7 +110,11 @@ inline refused(c)
 {
     join(c);
     if
+#ifdef BUS
+    :: lk != 0 && OF_A(lk) && mark && MAY_RECALL(c) -> assert(nfull(bus)); bus!lk
+#else
     :: lk != 0 && OF_A(lk) && mark && sub && MAY_RECALL(c) -> assert(nfull(s2c)); s2c!lk
+#endif
     :: else
     fi
 }
@@ -250,6 +260,24 @@ end:
     od
 }
 
+#ifdef BUS
+proctype nodes()
+{
+    byte m;
+end:
+    do
+    :: atomic { bus?m ->
+            if
+            :: sub -> assert(nfull(s2c)); s2c!m
+            :: !sub                 /* A is between two nodes */
+#ifdef BUS_LOSES
+            :: true
+#endif
+            fi; m = 0 }
+    od
+}
+#endif
+
 #if RESETS > 0
 proctype breaker()
 {
@@ -290,6 +318,9 @@ over:
 init {
     atomic {
         run io();
+#ifdef BUS
+        run nodes();
+#endif
 #if RESETS > 0
         run breaker();
 #endif
