@@ -120,6 +120,7 @@ int relock_io_start(struct relock_client *client)
         .up = on_up,
         .tracking = on_tracking,
         .changed = on_changed,
+        .scope = client,
         .arg = client,
     };
     int r;

@@ -15,11 +15,16 @@
  * and when the next is subscribed. The timer that lets the I/O thread watch again is left out, as no
  * wait may depend on it, unless -DTIMER. A head may be stopped for ever wherever it holds no mutex.
  *
- * Not in it: deadlines of waits, more than one connection.
+ * With -DNOTICES, the server may end the subscription because the slot of the channel has gone to another
+ * node. No message comes then until the I/O thread has subscribed again.
+ *
+ * Not in it: deadlines of waits. Of the connections to several nodes, a head polls one, and the I/O
+ * thread watches all others as if nobody could read them.
  *
  * Budgets: ROUNDS, BREAKS (ends of the connection), CUTS (ends by
  * the I/O thread), SENDS (commands of the I/O thread), OPENS (of a gate, by another thread), STOPS,
- * NEEDS (the I/O thread begins to need a message), STRAYS (a message that nobody waits for).
+ * NEEDS (the I/O thread begins to need a message), STRAYS (a message that nobody waits for), NOTICES (ends of the
+ * subscription).
  * Mistakes: -DBAD_*
  */
 #ifndef ROUNDS
@@ -47,12 +52,18 @@
 #define STRAYS 0
 #endif
 
+#ifndef NOTICES
+#define NOTICES 0
+#endif
+
 #define HEADS 2
 
 /* what comes over the socket; below HEADS: a message for that head */
 #define FOR_IO 2
 #define REPLY 3
 #define STRAY 4
+#define NOTICE 5
+#define ACK 6
 
 #define CLOSED 0
 #define OPEN 1
@@ -64,17 +75,18 @@ bool waits[HEADS], is_free[HEADS];
 chan sock = [8] of { byte };
 bool ended;      /* the server has closed it: readable, also without bytes */
 byte owed;       /* replies */
+bool is_subscribed = true, subscribing;
 byte connection; /* its number: a poll goes on with the one that it began with */
 
 /* the connection, under its mutex */
-bool up = true, watched = true, left, met;
+bool up = true, watched = true, left, met, noticed;
 byte n_waiting;
 bool is_polled, is_needed;
 
 /* the threads */
 byte gate[HEADS];
 bool event, woken, needs, io_heard = true, stray_heard = true;
-byte breaks, cuts, sends, opens, stops;
+byte breaks, cuts, sends, opens, stops, notices;
 
 inline open_gate(h)
 {
@@ -99,16 +111,16 @@ inline open_gates()
 
 #define N_POLLING (is_polled -> 1 : 0)
 
-#define DUE (up && (met || (!watched && \
+#define DUE (up && (met || noticed || (!watched && \
     (is_needed || n_waiting > N_POLLING || (!is_polled && !left)))))
 
 #ifdef BAD_READS_REPLIES
-#define MESSAGES_ONLY (up && !met)
+#define MESSAGES_ONLY (up && !met && !noticed)
 #else
 #ifdef BAD_READS_WHATEVER_IS_THERE
 #define MESSAGES_ONLY (!met)
 #else
-#define MESSAGES_ONLY (up && owed == 0 && !met)
+#define MESSAGES_ONLY (up && owed == 0 && !met && !noticed)
 #endif
 #endif
 
@@ -132,11 +144,24 @@ inline drop()
     watched = false;
     left = false;
     met = false;
+    noticed = false;
     ended = false;
     owed = 0;
+    subscribing = false;
     connection++;
     io_heard = true; /* what it needs, it asks for anew */
     stray_heard = true;
+    open_gates()
+}
+
+/* The I/O thread subscribes again. */
+inline take_notice()
+{
+    noticed = false;
+    owed++;
+    subscribing = true;
+    watched = true;
+    left = false;
     open_gates()
 }
 
@@ -148,6 +173,8 @@ inline receive()
         sock?got;
         if
         :: got == REPLY -> owed--
+        :: got == ACK -> owed--; open_gates()
+        :: got == NOTICE -> take_notice()
         :: else -> take_message(got)
         fi
     :: empty(sock) -> break
@@ -167,7 +194,7 @@ inline turn()
 #endif
         watched = true;
         left = false;
-        if :: met -> drop() :: else fi
+        if :: met -> drop() :: else -> if :: noticed -> take_notice() :: else fi fi
     :: else
     fi
 }
@@ -180,7 +207,7 @@ end:
     do
     :: atomic { up && watched && READABLE ->
             if
-            :: IS_LEFT && up && owed == 0 && !met -> watched = false; left = true
+            :: IS_LEFT && MESSAGES_ONLY -> watched = false; left = true
             :: else -> receive()
             fi;
             turn()
@@ -191,7 +218,7 @@ end:
 #endif
     :: atomic { up && sends < SENDS -> sends++; owed++; watched = true; left = false; turn() }
     :: atomic { up && cuts < CUTS -> cuts++; drop(); turn() }
-    :: atomic { !up -> up = true; watched = true; open_gates(); turn() } /* it is subscribed */
+    :: atomic { !up -> up = true; watched = true; is_subscribed = true; open_gates(); turn() }
     od
 }
 
@@ -257,8 +284,15 @@ proctype head(byte h)
                         do
                         :: nempty(sock) ->
                             sock?got;
-                            assert(got != REPLY);
-                            take_message(got)
+                            assert(got != REPLY && got != ACK);
+                            if
+#ifdef BAD_NOTICE_IS_DROPPED
+                            :: got == NOTICE -> skip
+#else
+                            :: got == NOTICE -> noticed = true
+#endif
+                            :: else -> take_message(got)
+                            fi
                         :: empty(sock) -> break
                         od;
                         met = met || ended
@@ -307,9 +341,14 @@ proctype server()
 {
 end:
     do
-    :: atomic { waits[0] && !is_free[0] -> is_free[0] = true; if :: up && !ended -> sock!0 :: else fi }
-    :: atomic { waits[1] && !is_free[1] -> is_free[1] = true; if :: up && !ended -> sock!1 :: else fi }
-    :: atomic { up && !ended && owed > 0 && !(sock ?? [REPLY]) -> sock!REPLY }
+    :: atomic { waits[0] && !is_free[0] -> is_free[0] = true; if :: up && !ended && is_subscribed -> sock!0 :: else fi }
+    :: atomic { waits[1] && !is_free[1] -> is_free[1] = true; if :: up && !ended && is_subscribed -> sock!1 :: else fi }
+    :: atomic { up && !ended && owed > 0 && !subscribing && !(sock ?? [REPLY]) && !(sock ?? [ACK]) ->
+            sock!REPLY }
+    :: atomic { up && !ended && subscribing && !(sock ?? [REPLY]) ->
+            subscribing = false; is_subscribed = true; sock!ACK }
+    :: atomic { up && !ended && is_subscribed && notices < NOTICES ->
+            notices++; is_subscribed = false; sock!NOTICE }
     :: atomic { up && !ended && breaks < BREAKS -> breaks++; ended = true }
     od
 }

@@ -135,12 +135,12 @@ void relock_waiter_woken(struct relock_acquire *acquire)
 static void sleep_in_queue(struct relock_acquire *acquire, uint64_t until_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct relock_pubsub *pubsub =
-        acquire->has_slept ? relock_node_io_shared(acquire->client->topology) : NULL;
+    struct relock_topology *topology = acquire->has_slept ? acquire->client->topology : NULL;
 
     relock_mutex_unlock(&acquire->client->mutex);
-    if (pubsub)
-        relock_direct_wait(pubsub, &acquire->waiter.gate, until_ms);
+    if (topology)
+        relock_node_io_wait(topology, relock_resource_key(acquire->waiter.queues_on),
+                            &acquire->waiter.gate, until_ms);
     else
         (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
     relock_mutex_lock(&acquire->client->mutex);

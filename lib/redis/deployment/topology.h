@@ -29,6 +29,7 @@ struct relock_lanes;
 struct relock_loop;
 struct relock_pipeline;
 struct relock_pubsub;
+struct relock_reading;
 struct relock_script;
 struct relock_topology;
 struct relock_tracking;
@@ -51,7 +52,7 @@ struct relock_node {
 
     /* used by the I/O thread; NULL until it first uses the node */
     struct relock_pipeline *pipeline;
-    struct relock_pubsub *pubsub;
+    _Atomic(struct relock_pubsub *) pubsub; /* others read it with `reading` locked */
 
     /* For renewals that replicas have to acknowledge, see lock/hold/watchdog.c: WAIT holds up all
      * that stands behind it, so nothing else does. Used by the I/O thread; NULL: not needed. */
@@ -107,6 +108,7 @@ struct relock_topology_ops {
 /* The common settings of the connections of the I/O thread. */
 struct relock_topology_io {
     struct relock_loop *loop; /* NULL until the I/O thread is to start */
+    const void *scope;        /* of their descriptors: the client */
     uint64_t answer_ms;       /* see relock_pipeline_new */
     uint64_t ping_ms;         /* see relock_pubsub_new */
     bool confirms;            /* nodes need a `confirmer` */
@@ -123,13 +125,17 @@ struct relock_topology_io {
     /* Opens the connections of the I/O thread to a node, unless they are open. Returns RELOCK_OK,
      * RELOCK_E_NOMEM. */
     int (*open)(struct relock_topology *topology, struct relock_node *node);
+
+    /* Makes that for messages, unless it is there. Returns as `open`. */
+    int (*hear)(struct relock_topology *topology, struct relock_node *node);
 };
 
 /* Each kind of topology embeds it. */
 struct relock_topology {
     const struct relock_topology_ops *ops;
     _Atomic(struct relock_node *) nodes; /* all; only the I/O thread may follow them */
-    struct relock_topology_io io;        /* constant while the I/O thread runs */
+    struct relock_topology_io io;        /* constant while the I/O thread runs, like `reading` */
+    struct relock_reading *reading;      /* of the connections for messages; see lib/redis/io */
     uint64_t look_ms;          /* when to look for nodes to free; used by the I/O thread */
     bool has_unused;           /* such a node could not be freed yet; used by the I/O thread */
     atomic_bool has_changed;   /* keys may have other nodes now; for the I/O thread */

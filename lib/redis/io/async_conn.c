@@ -165,6 +165,7 @@ static void async_wait_for(struct relock_async_conn *conn, int fd, int events)
         return;
     ev_io_stop(conn->ev, &conn->io);
     conn->left_until_ms = RELOCK_NEVER;
+    relock_reading_watch(conn->reading, conn);
     if (fd < 0)
         return;
     conn->watched = events;
@@ -191,6 +192,7 @@ static void async_wait_arm(struct relock_async_conn *conn)
 static void async_wait_leave(struct relock_async_conn *conn)
 {
     ev_io_stop(conn->ev, &conn->io);
+    conn->reading->shared.left = conn;
     conn->left_until_ms = relock_clock_in(LEAVE_MS);
     async_wait_arm(conn);
 }
@@ -200,23 +202,23 @@ static void async_wait_leave(struct relock_async_conn *conn)
 bool relock_async_wait_is_for_messages(const struct relock_async_conn *conn)
 {
     return conn->state == RELOCK_ASYNC_CONN_READY && !relock_async_wait_is_owed(conn) &&
-           conn->met == 0;
+           conn->met == 0 && !conn->met_a_notice;
 }
 
 /* Whether the I/O thread may leave the socket to the thread that polls it. */
 static bool async_wait_may_leave(const struct relock_async_conn *conn)
 {
-    return relock_async_wait_is_for_messages(conn) && relock_reading_is_left(conn->reading);
+    return relock_async_wait_is_for_messages(conn) && relock_reading_is_left(conn->reading, conn);
 }
 
 bool relock_async_wait_is_due(const struct relock_async_conn *conn)
 {
     if (conn->state != RELOCK_ASYNC_CONN_READY)
         return false;
-    if (conn->met < 0)
+    if (conn->met < 0 || conn->met_a_notice)
         return true;
     return !ev_is_active(&conn->io) &&
-           relock_reading_is_due(conn->reading, conn->left_until_ms != RELOCK_NEVER);
+           relock_reading_is_due(conn->reading, conn, conn->left_until_ms != RELOCK_NEVER);
 }
 
 /* The pause between two attempts to get the connection of another user. */
@@ -252,10 +254,12 @@ static void enter(struct relock_async_conn *conn, enum relock_async_conn_state s
 static void drop(struct relock_async_conn *conn)
 {
     async_wait_for(conn, -1, 0);
+    relock_reading_end(conn->reading, conn);
     relock_dial_end(&conn->dial);
     relock_login_end(&conn->login);
     relock_wire_close(&conn->wire);
     conn->met = RELOCK_OK;
+    conn->met_a_notice = false;
     conn->n_sent = 0;
     conn->n_answered = 0;
 }

@@ -58,6 +58,7 @@ bool relock_channel_subscribe(struct relock_channel *channel)
     struct relock_pubsub *pubsub = channel->pubsub;
 
     channel->is_stranded = false;
+    channel->has_ended = false;
     if (!send_command(pubsub, words_of(channel)->subscribe, channel))
         return false;
     channel->subscribe_nth = pubsub->conn.n_sent;
@@ -160,7 +161,7 @@ void relock_channel_move(struct relock_channel *from, struct relock_node *node)
     struct relock_subscriber *at;
     bool is_first;
 
-    if (topology->io.open(topology, node) == RELOCK_OK)
+    if (topology->io.hear(topology, node) == RELOCK_OK)
         to = relock_channel_find_or_make(node->pubsub, relock_channel_name(from));
     if (!to) {
         channel_strand(from);
@@ -329,6 +330,13 @@ static bool is_left(const struct relock_pubsub *pubsub, const struct redisReply 
            memcmp(text, first->name, len) == 0;
 }
 
+static void subscribe_again(struct relock_channel *channel)
+{
+    channel->is_subscribed = false;
+    relock_channel_tell(channel, RELOCK_CHANNEL_DOWN, NULL);
+    (void)relock_channel_subscribe(channel);
+}
+
 /* The server ends a subscription when the slot of the channel goes to another node. That is where
  * the next command is sent on to. */
 static void on_unsubscribed(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
@@ -341,10 +349,30 @@ static void on_unsubscribed(struct relock_pubsub *pubsub, const struct relock_pu
     } else if (is_left(pubsub, name)) {
         (void)take_answer(pubsub, true);
     } else if (channel && channel->is_subscribed) {
-        channel->is_subscribed = false;
-        relock_channel_tell(channel, RELOCK_CHANNEL_DOWN, NULL);
-        (void)relock_channel_subscribe(channel);
+        subscribe_again(channel);
     }
+}
+
+/* Only the I/O thread sends. */
+static void leave_notice(struct relock_pubsub *pubsub, const struct redisReply *name)
+{
+    struct relock_channel *channel = find(pubsub, name);
+
+    if (channel)
+        channel->has_ended = true;
+    pubsub->conn.met_a_notice = true;
+}
+
+void relock_pubsub_take_notices(struct relock_pubsub *pubsub)
+{
+    struct relock_channel *at;
+
+    if (!pubsub->conn.met_a_notice)
+        return;
+    pubsub->conn.met_a_notice = false;
+    for (at = pubsub->channels; at && relock_async_conn_is_up(&pubsub->conn); at = at->hh.next)
+        if (at->has_ended && at->is_subscribed)
+            subscribe_again(at);
 }
 
 static void on_message(struct relock_pubsub *pubsub, const struct redisReply *name,
@@ -369,22 +397,25 @@ static const struct relock_pubsub_words *words_in(const struct relock_pubsub *pu
                : pubsub->words;
 }
 
-/* A message or the server's own end of a subscription, which may come at any time. Returns whether
- * it is one. */
-static bool take_unasked(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
+/* The server's own end of a subscription may come at any time. */
+static bool is_notice(const struct relock_pubsub_words *words, const struct redisReply *reply)
+{
+    const struct redisReply *kind = relock_reply_at(reply, 0);
+
+    return kind && words->may_end && relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)) &&
+           relock_reply_is(kind, words->unsubscribed);
+}
+
+/* A message may come at any time. Returns whether it is one. */
+static bool take_message(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
                          const struct redisReply *reply)
 {
     const struct redisReply *kind = relock_reply_at(reply, 0);
-    const struct redisReply *name = relock_reply_at(reply, 1);
 
-    if (!kind || !relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)))
+    if (!kind || !relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)) ||
+        !relock_reply_is(kind, words->message))
         return false;
-    if (relock_reply_is(kind, words->message))
-        on_message(pubsub, name, relock_reply_at(reply, 2));
-    else if (words->may_end && relock_reply_is(kind, words->unsubscribed))
-        on_unsubscribed(pubsub, words, name);
-    else
-        return false;
+    on_message(pubsub, relock_reply_at(reply, 1), relock_reply_at(reply, 2));
     return true;
 }
 
@@ -415,9 +446,11 @@ void relock_pubsub_take_reply(void *arg, const struct redisReply *reply)
     struct relock_pubsub *pubsub = arg;
     const struct relock_pubsub_words *words = words_in(pubsub, relock_reply_at(reply, 0));
 
-    if (take_unasked(pubsub, words, reply))
+    if (take_message(pubsub, words, reply))
         return;
-    if (!relock_async_wait_is_owed(&pubsub->conn))
+    if (is_notice(words, reply))
+        on_unsubscribed(pubsub, words, relock_reply_at(reply, 1));
+    else if (!relock_async_wait_is_owed(&pubsub->conn))
         relock_async_conn_fail(&pubsub->conn, RELOCK_REPLY_UNASKED);
     else if (!take_answer_of(pubsub, words, reply))
         relock_async_conn_fail(&pubsub->conn, RELOCK_REPLY_MISFIT);
@@ -427,5 +460,8 @@ bool relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *r
 {
     const struct relock_pubsub_words *words = words_in(pubsub, relock_reply_at(reply, 0));
 
-    return take_unasked(pubsub, words, reply);
+    if (!is_notice(words, reply))
+        return take_message(pubsub, words, reply);
+    leave_notice(pubsub, relock_reply_at(reply, 1));
+    return true;
 }

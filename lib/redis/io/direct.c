@@ -30,26 +30,55 @@ static void read_messages(struct relock_pubsub *pubsub)
         conn->met = r;
 }
 
-/* Returns the socket that this thread, which is counted as waiting, is to poll; -1: none. */
-static int socket_to_poll(const struct relock_pubsub *pubsub)
-{
-    const struct relock_reading *reading = pubsub->conn.reading;
-    bool is_alone = reading->shared.n_waiting == 1 && !reading->shared.is_needed;
+/* A call that waits. */
+struct direct {
+    struct relock_reading *reading;
+    const _Atomic(struct relock_pubsub *) *pubsub; /* NULL: none */
+};
 
-    return is_alone && relock_async_wait_is_for_messages(&pubsub->conn) ? pubsub->conn.wire.fd : -1;
+/* These functions are called with the mutex locked. */
+
+static struct relock_pubsub *pubsub_of(const struct direct *direct)
+{
+    return direct->pubsub ? atomic_load(direct->pubsub) : NULL;
 }
 
-static int begin(struct relock_pubsub *pubsub)
+/* Returns the socket that this thread, which is counted as waiting, is to poll; -1: none. */
+static int choose_socket(const struct direct *direct)
 {
-    struct relock_reading *reading = pubsub->conn.reading;
+    struct relock_reading *reading = direct->reading;
+    const struct relock_pubsub *pubsub = pubsub_of(direct);
+    bool is_alone = reading->shared.n_waiting == 1 && !reading->shared.is_needed;
+
+    if (!is_alone || !pubsub || !relock_async_wait_is_for_messages(&pubsub->conn))
+        return -1;
+    reading->shared.polled = &pubsub->conn;
+    return pubsub->conn.wire.fd;
+}
+
+/* Whether the I/O thread has to attend to the connection of this thread, or to one that it left to
+ * another thread before. */
+static bool is_due(const struct direct *direct)
+{
+    const struct relock_pubsub *pubsub = pubsub_of(direct);
+    const struct relock_async_conn *left = direct->reading->shared.left;
+
+    return (pubsub && relock_async_wait_is_due(&pubsub->conn)) ||
+           (left && relock_async_wait_is_due(left));
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static int begin(const struct direct *direct)
+{
+    struct relock_reading *reading = direct->reading;
     bool wakes;
     int fd;
 
     relock_reading_lock(reading);
     reading->shared.n_waiting++;
-    fd = socket_to_poll(pubsub);
-    reading->shared.is_polled |= fd >= 0;
-    wakes = relock_async_wait_is_due(&pubsub->conn);
+    fd = choose_socket(direct);
+    wakes = is_due(direct);
     relock_reading_unlock(reading);
     if (wakes)
         relock_loop_wake(reading->loop);
@@ -57,40 +86,42 @@ static int begin(struct relock_pubsub *pubsub)
 }
 
 /* The connection may have ended since the poll, and another may have the same descriptor. Its end
- * wakes the poll: it shuts the socket down, and tells the subscribers. */
-static int peek(struct relock_pubsub *pubsub)
+ * wakes the poll. */
+static int peek(const struct direct *direct)
 {
-    struct relock_reading *reading = pubsub->conn.reading;
+    struct relock_reading *reading = direct->reading;
+    struct relock_pubsub *pubsub;
     int fd;
 
     relock_reading_lock(reading);
-    if (relock_async_wait_is_for_messages(&pubsub->conn))
+    pubsub = pubsub_of(direct);
+    if (pubsub && relock_async_wait_is_for_messages(&pubsub->conn))
         read_messages(pubsub);
-    fd = socket_to_poll(pubsub);
+    fd = choose_socket(direct);
     relock_reading_unlock(reading);
     return fd;
 }
 
 /* `is_over`: so is the wait. */
-static void stop_polling(struct relock_pubsub *pubsub, bool is_over)
+static void stop_polling(const struct direct *direct, bool is_over)
 {
-    struct relock_reading *reading = pubsub->conn.reading;
+    struct relock_reading *reading = direct->reading;
     bool wakes;
 
     relock_reading_lock(reading);
-    reading->shared.is_polled = false;
+    reading->shared.polled = NULL;
     reading->shared.n_waiting -= is_over;
-    wakes = relock_async_wait_is_due(&pubsub->conn);
+    wakes = is_due(direct);
     relock_reading_unlock(reading);
     if (wakes)
         relock_loop_wake(reading->loop);
 }
 
 /* Returns whether the gate was opened. */
-static bool poll_socket(struct relock_pubsub *pubsub, int fd, struct relock_gate *gate,
+static bool poll_socket(const struct direct *direct, int fd, struct relock_gate *gate,
                         uint64_t deadline_ms)
 {
-    int event_fd = pubsub->conn.reading->event_fd;
+    int event_fd = direct->reading->event_fd;
     uint64_t now_ms;
 
     while (fd >= 0 && (now_ms = relock_clock_now_ms()) < deadline_ms) {
@@ -103,15 +134,15 @@ static bool poll_socket(struct relock_pubsub *pubsub, int fd, struct relock_gate
             return true;
         if (fds[0].revents)
             (void)eventfd_read(event_fd, &count);
-        fd = peek(pubsub);
+        fd = peek(direct);
     }
     return false;
 }
 
-static void sleep_at_gate(struct relock_pubsub *pubsub, struct relock_gate *gate,
+static void sleep_at_gate(const struct direct *direct, struct relock_gate *gate,
                           uint64_t deadline_ms)
 {
-    struct relock_reading *reading = pubsub->conn.reading;
+    struct relock_reading *reading = direct->reading;
 
     (void)relock_gate_wait(gate, deadline_ms);
     relock_reading_lock(reading);
@@ -119,16 +150,18 @@ static void sleep_at_gate(struct relock_pubsub *pubsub, struct relock_gate *gate
     relock_reading_unlock(reading);
 }
 
-void relock_direct_wait(struct relock_pubsub *pubsub, struct relock_gate *gate,
+void relock_direct_wait(struct relock_reading *reading,
+                        const _Atomic(struct relock_pubsub *) *pubsub, struct relock_gate *gate,
                         uint64_t deadline_ms)
 {
-    int fd = begin(pubsub);
+    const struct direct direct = {reading, pubsub};
+    int fd = begin(&direct);
     bool is_over = false;
 
     if (fd >= 0) {
-        is_over = poll_socket(pubsub, fd, gate, deadline_ms);
-        stop_polling(pubsub, is_over);
+        is_over = poll_socket(&direct, fd, gate, deadline_ms);
+        stop_polling(&direct, is_over);
     }
     if (!is_over)
-        sleep_at_gate(pubsub, gate, deadline_ms);
+        sleep_at_gate(&direct, gate, deadline_ms);
 }

@@ -71,9 +71,11 @@ void relock_node_io_flush(struct relock_topology *topology);
  * thread needs messages itself, so others must not read. */
 void relock_node_io_attend(struct relock_topology *topology, bool is_needed);
 
-/* The connection whose messages a thread that waits may read itself: direct.c. NULL in a cluster,
- * where the channels of locks have several. Threads: any, while the I/O thread runs. */
-struct relock_pubsub *relock_node_io_shared(struct relock_topology *topology);
+/* Waits until the gate is open and closes it again, or until `deadline_ms`. Meanwhile the thread
+ * may read messages of the node of this key: direct.c. Threads: any, under no mutex, while the I/O
+ * thread runs. */
+void relock_node_io_wait(struct relock_topology *topology, struct relock_text key,
+                         struct relock_gate *gate, uint64_t deadline_ms);
 
 /* Ends the connections that lead to this peer, also those of the lanes. */
 void relock_node_io_cut(struct relock_topology *topology, const struct relock_peer *peer);
@@ -180,24 +182,6 @@ struct relock_subscriber *relock_pubsub_subscribe_anywhere(struct relock_pubsub 
 
 /* Removes the subscriber from its channel and frees it. */
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
-
-/* ---- reading without the I/O thread ---------------------------------------------------------- */
-
-/*
- * Direct - a thread that waits for a message reads it from the pub/sub connection itself
- *
- * If the I/O thread read the message, it would have to wake that thread. This takes longer than the
- * command that follows. So the thread polls the socket beside the gate at which it would sleep, and
- * passes each message to all subscribers, as the I/O thread would. private.h says when a thread may
- * do so. Otherwise it sleeps at its gate, and the I/O thread reads.
- *
- * Threads: any, under no mutex.
- */
-
-/* Waits until the gate is open and closes it again, or until `deadline_ms`. The pubsub is shared:
- * relock_pubsub_share. */
-void relock_direct_wait(struct relock_pubsub *pubsub, struct relock_gate *gate,
-                        uint64_t deadline_ms);
 
 /* ---- tracking -------------------------------------------------------------------------------- */
 

@@ -1,23 +1,39 @@
 #include "redis/io/io.h"
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "redis/io/private.h"
 #include "redis/lane/lanes.h"
+
+#include <errno.h>
 
 /* Between two looks for nodes to free. */
 #define LOOK_MS 1000
 
 static int make_pubsub(struct relock_topology *topology, struct relock_node *node)
 {
+    struct relock_pubsub *new;
     int r;
 
     if (node->pubsub)
         return RELOCK_OK;
-    r = relock_pubsub_new(topology->io.loop, node->server, topology->io.ping_ms, &node->pubsub);
+    r = relock_pubsub_new(topology->io.loop, node->server, topology->io.ping_ms, &new);
     if (r < 0)
         return r;
-    relock_pubsub_join(node->pubsub, topology, node);
-    return topology->is_cluster ? RELOCK_OK : relock_pubsub_share(node->pubsub, topology->io.loop);
+    relock_pubsub_join(new, topology, node);
+    relock_pubsub_share(new, topology->reading);
+    atomic_store(&node->pubsub, new);
+    return RELOCK_OK;
+}
+
+static void free_pubsub(struct relock_topology *topology, struct relock_node *node)
+{
+    struct relock_pubsub *pubsub;
+
+    relock_reading_lock(topology->reading);
+    pubsub = atomic_exchange(&node->pubsub, NULL);
+    relock_reading_unlock(topology->reading);
+    (void)relock_pubsub_free(pubsub);
 }
 
 static int make_pipeline(struct relock_topology *topology, struct relock_node *node,
@@ -58,6 +74,10 @@ int relock_node_io_start(struct relock_topology *topology, const struct relock_t
 
     topology->io = *io;
     topology->io.open = open_node;
+    topology->io.hear = make_pubsub;
+    topology->reading = relock_reading_new(io->loop, io->scope);
+    if (!topology->reading)
+        return relock_status_result(errno);
     return first ? open_node(topology, first) : RELOCK_OK;
 }
 
@@ -67,10 +87,12 @@ void relock_node_io_stop(struct relock_topology *topology)
 
     for (; at; at = at->next) {
         relock_tracking_free(at);
-        at->pubsub = relock_pubsub_free(at->pubsub);
+        free_pubsub(topology, at);
         at->pipeline = relock_pipeline_free(at->pipeline);
         at->confirmer = relock_pipeline_free(at->confirmer);
     }
+    if (topology)
+        topology->reading = relock_reading_free(topology->reading);
 }
 
 struct relock_node *relock_node_io_open(struct relock_topology *topology, struct relock_text key)
@@ -152,7 +174,7 @@ static bool free_unused(struct relock_topology *topology, struct relock_node *no
         return false;
     relock_lanes_close_idle(node->lanes);
     relock_tracking_end(node);
-    node->pubsub = relock_pubsub_free(node->pubsub);
+    free_pubsub(topology, node);
     node->pipeline = relock_pipeline_free(node->pipeline);
     node->confirmer = relock_pipeline_free(node->confirmer);
     return relock_topology_remove(topology, node);
@@ -223,9 +245,13 @@ void relock_node_io_attend(struct relock_topology *topology, bool is_needed)
             relock_pubsub_attend(at->pubsub, is_needed);
 }
 
-struct relock_pubsub *relock_node_io_shared(struct relock_topology *topology)
+void relock_node_io_wait(struct relock_topology *topology, struct relock_text key,
+                         struct relock_gate *gate, uint64_t deadline_ms)
 {
-    return !topology || topology->is_cluster ? NULL : atomic_load(&topology->nodes)->pubsub;
+    struct relock_node *node = relock_topology_take(topology, key);
+
+    relock_direct_wait(topology->reading, node ? &node->pubsub : NULL, gate, deadline_ms);
+    relock_topology_drop(topology, node);
 }
 
 void relock_node_io_cut(struct relock_topology *topology, const struct relock_peer *peer)

@@ -33,14 +33,16 @@ struct relock_pubsub;
 /*
  * Reading - lets a thread that waits for a message read a connection of the I/O thread
  *
- * The mutex guards the connection with all that belongs to it. A thread that reads holds it, and
- * never waits for the socket meanwhile. The I/O thread locks it for each of its steps, so it alone
- * sends, handles failures and reconnects. A thread that waits polls the socket without the mutex,
- * and reads only while nothing but messages can come.
+ * The mutex guards the connections for messages with all that belongs to them: one, or in a cluster
+ * one for each node. A thread that reads holds it, and never waits for the socket meanwhile. The
+ * I/O thread locks it for each of its steps, so it alone sends, handles failures and reconnects. A
+ * thread that waits polls the socket without the mutex, and reads only while nothing but messages
+ * can come.
  *
- * A thread polls only if no other thread waits, and if the I/O thread needs no messages itself.
- * Then the I/O thread need not watch the socket. So no wait depends on another thread of the
- * program.
+ * A thread polls only if no other thread of the client waits, and if the I/O thread needs no
+ * messages itself. Then the I/O thread need not watch the socket that is polled; it watches all
+ * others. So no wait depends on another thread of the program, and none on the right choice of the
+ * connection.
  *
  * Lock the mutex before that of a client, never after.
  *
@@ -54,9 +56,10 @@ struct relock_reading {
     struct relock_mutex mutex;
     struct {
         unsigned n_waiting; /* threads that wait for messages, also without polling */
-        bool is_polled;     /* one of them polls the socket, or is about to */
-        bool is_needed;     /* the I/O thread waits for messages itself */
-    } shared;               /* by mutex */
+        const struct relock_async_conn *polled; /* one of them polls it, or is about to; or NULL */
+        const struct relock_async_conn *left;   /* the I/O thread left it to that one; or NULL */
+        bool is_needed;                         /* the I/O thread waits for messages itself */
+    } shared;                                   /* by mutex */
 };
 
 /* Its descriptor is of this scope. Returns NULL when out of memory. */
@@ -69,13 +72,20 @@ struct relock_reading *relock_reading_free(struct relock_reading *reading);
 void relock_reading_lock(struct relock_reading *reading);
 void relock_reading_unlock(struct relock_reading *reading);
 
-/* With the mutex locked: whether the thread that polls is the only one that waits for messages.
- * Takes NULL. */
-bool relock_reading_is_left(const struct relock_reading *reading);
+/* With the mutex locked: whether a thread polls this connection, and is the only one that waits for
+ * messages. Takes NULL. */
+bool relock_reading_is_left(const struct relock_reading *reading,
+                            const struct relock_async_conn *conn);
 
 /* With the mutex locked, while the I/O thread does not watch the socket: whether it has to watch it
  * now. `is_left_for_a_while`: it will soon do so anyway. */
-bool relock_reading_is_due(const struct relock_reading *reading, bool is_left_for_a_while);
+bool relock_reading_is_due(const struct relock_reading *reading,
+                           const struct relock_async_conn *conn, bool is_left_for_a_while);
+
+/* With the mutex locked: the I/O thread watches this connection again, or that has ended. A thread
+ * that polls it looks for another. Takes NULL. */
+void relock_reading_watch(struct relock_reading *reading, const struct relock_async_conn *conn);
+void relock_reading_end(struct relock_reading *reading, const struct relock_async_conn *conn);
 
 /* ---- async conn ------------------------------------------------------------------------------ */
 
@@ -161,7 +171,8 @@ struct relock_async_conn {
     uint64_t quiet_ms;   /* when bytes last came, or the first unanswered command was sent */
     uint64_t silent_ms;  /* since when an answer has been owed, earlier connections included */
 
-    int met; /* the failure that another thread met when it read; RELOCK_OK: none */
+    int met;           /* the failure that another thread met when it read; RELOCK_OK: none */
+    bool met_a_notice; /* another thread has read something that the I/O thread has to handle */
 
     bool was_ready; /* it came up before */
 };
@@ -361,6 +372,7 @@ struct relock_channel {
     uint64_t subscribe_nth; /* `n_sent` of the connection after its last SUBSCRIBE; 0: none */
     bool is_subscribed;     /* that SUBSCRIBE was acknowledged */
     bool is_stranded;       /* no node takes it now: it subscribes again with the next map */
+    bool has_ended;         /* the server said so to another thread */
     enum relock_channel_place place; /* constant while it has subscribers */
     unsigned n_redirects;            /* since it was last subscribed, or stranded */
     size_t len;
@@ -436,8 +448,9 @@ void relock_channel_leave_node(struct relock_channel *channel);
 /* Anything that comes while the connection of the pubsub `arg` is up. The I/O thread. */
 void relock_pubsub_take_reply(void *arg, const struct redisReply *reply);
 
-/* Takes what comes while no command is unanswered, so that it can only be a message. Returns false
- * for anything else, which ends the connection. Any thread. */
+/* Takes what comes while no command is unanswered: a message, or the server's own end of a
+ * subscription, which it leaves to the I/O thread. Returns false for anything else, which ends the
+ * connection. Any thread. */
 bool relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply);
 
 /* ---- pubsub ---------------------------------------------------------------------------------- */
@@ -455,9 +468,12 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
 void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *topology,
                         struct relock_node *node);
 
-/* From now on, other threads may read the messages. Not in a cluster. Returns RELOCK_OK,
- * RELOCK_E_NOMEM. */
-int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop);
+/* From now on, other threads may read the messages. `reading` outlives the pubsub, and may be
+ * shared by several. */
+void relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_reading *reading);
+
+/* Subscribes channels again that the server has ended, as another thread has read. */
+void relock_pubsub_take_notices(struct relock_pubsub *pubsub);
 
 /* Keys may have other nodes now: moves their channels there. */
 void relock_pubsub_follow(struct relock_pubsub *pubsub);
@@ -508,5 +524,24 @@ void relock_tracking_end(struct relock_node *node);
 
 /* As relock_tracking_end, when the I/O thread has ended: calls nothing. */
 void relock_tracking_free(struct relock_node *node);
+
+/* ---- reading without the I/O thread ---------------------------------------------------------- */
+
+/*
+ * Direct - a thread that waits for a message reads it from the pub/sub connection itself
+ *
+ * If the I/O thread read the message, it would have to wake that thread. This takes longer than the
+ * command that follows. So the thread polls the socket beside the gate at which it would sleep, and
+ * passes each message to all subscribers, as the I/O thread would. It may do so as "Reading" says.
+ * Otherwise it sleeps at its gate, and the I/O thread reads.
+ *
+ * Threads: any, under no mutex.
+ */
+
+/* Waits until the gate is open and closes it again, or until `deadline_ms`. Meanwhile it may read
+ * the pubsub at `pubsub`, which may change; NULL: none. It is shared by this `reading`. */
+void relock_direct_wait(struct relock_reading *reading,
+                        const _Atomic(struct relock_pubsub *) *pubsub, struct relock_gate *gate,
+                        uint64_t deadline_ms);
 
 #endif

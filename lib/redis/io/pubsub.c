@@ -6,7 +6,6 @@
 #include "redis/deployment/topology.h"
 #include "redis/server/loop.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Between making room for the connection for renewals and connecting again. */
@@ -117,10 +116,9 @@ void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *to
         pubsub->words = &sharded;
 }
 
-int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop)
+void relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_reading *reading)
 {
-    pubsub->conn.reading = relock_reading_new(loop, pubsub->conn.server->scope);
-    return pubsub->conn.reading ? RELOCK_OK : relock_status_result(errno);
+    pubsub->conn.reading = reading;
 }
 
 static void follow(struct relock_channel *channel)
@@ -139,7 +137,7 @@ static void follow(struct relock_channel *channel)
         (void)relock_channel_subscribe(channel);
 }
 
-void relock_pubsub_follow(struct relock_pubsub *pubsub)
+static void follow_all(struct relock_pubsub *pubsub)
 {
     bool is_up = relock_async_conn_is_up(&pubsub->conn);
     struct relock_channel *at, *next;
@@ -150,6 +148,13 @@ void relock_pubsub_follow(struct relock_pubsub *pubsub)
         if (is_up && !relock_async_conn_is_up(&pubsub->conn))
             return; /* out of memory: the next map follows, and `next` may have gone */
     }
+}
+
+void relock_pubsub_follow(struct relock_pubsub *pubsub)
+{
+    relock_reading_lock(pubsub->conn.reading);
+    follow_all(pubsub);
+    relock_reading_unlock(pubsub->conn.reading);
 }
 
 /* ---- subscribers --------------------------------------------------------------------------- */
@@ -240,8 +245,10 @@ void relock_pubsub_close_idle(struct relock_pubsub *pubsub)
 {
     if (!relock_pubsub_is_idle(pubsub))
         return;
+    relock_reading_lock(pubsub->conn.reading);
     relock_async_conn_close(&pubsub->conn);
     on_down(pubsub);
+    relock_reading_unlock(pubsub->conn.reading);
 }
 
 void relock_pubsub_reopen(struct relock_pubsub *pubsub)
@@ -263,7 +270,9 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
 
     if (!pubsub)
         return NULL;
+    relock_reading_lock(pubsub->conn.reading);
     relock_async_conn_deinit(&pubsub->conn);
+    relock_reading_unlock(pubsub->conn.reading);
     drop_unsubscriptions(pubsub);
     channel = pubsub->channels;
     HASH_CLEAR(hh, pubsub->channels);
@@ -276,7 +285,6 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
         free(channel);
         channel = next;
     }
-    pubsub->conn.reading = relock_reading_free(pubsub->conn.reading);
     free(pubsub);
     return NULL;
 }
@@ -292,6 +300,7 @@ void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed)
     relock_reading_lock(reading);
     reading->shared.is_needed = is_needed;
     relock_async_conn_attend(&pubsub->conn);
+    relock_pubsub_take_notices(pubsub);
     relock_reading_unlock(reading);
 }
 

@@ -90,6 +90,20 @@ static void the_io_thread_handles_the_end_that_another_thread_met(void **state)
     assert_int_equal(actor_result(actor), true);
 }
 
+/* Another thread may poll a connection of which it has no channel, so no gate is opened. */
+static void a_connection_that_ends_is_not_polled(void **state)
+{
+    (void)state;
+    pretend_to_poll(true);
+    script_close(script);
+    expect_another_connection();
+    assert_true(wait_until(is_not_polled, NULL, SOON_MS));
+    assert_true(script_played(script));
+    script_answer(script, MESSAGE("a"));
+    assert_true(relock_gate_wait(&heard, soon())); /* though that thread does not read */
+    pretend_to_poll(false);
+}
+
 /* The next connection mostly has the same descriptor. */
 static void a_thread_that_polls_hears_of_the_end_of_the_connection(void **state)
 {
@@ -134,6 +148,7 @@ int main(void)
         READERS_TEST(a_thread_that_polls_leaves_a_reply_alone),
         READERS_TEST(a_thread_that_meets_the_end_wakes_the_io_thread),
         READERS_TEST(the_io_thread_handles_the_end_that_another_thread_met),
+        READERS_TEST(a_connection_that_ends_is_not_polled),
         READERS_TEST(a_thread_that_polls_hears_of_the_end_of_the_connection),
         READERS_TEST(a_connection_that_logs_in_is_not_polled),
     };

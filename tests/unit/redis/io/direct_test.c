@@ -43,7 +43,7 @@ static void a_wait_ends_at_its_deadline(void **state)
     uint64_t deadline_ms = in_ms(20);
 
     (void)state;
-    relock_direct_wait(pubsub, &heard, deadline_ms);
+    relock_direct_wait(reading, &pubsub, &heard, deadline_ms);
     assert_true(relock_clock_now_ms() >= deadline_ms);
     nobody_waits();
 }
@@ -117,19 +117,21 @@ static void a_thread_that_leaves_late_has_the_io_thread_read(void **state)
 
 static void a_message_is_left_to_a_single_thread_that_polls(void **state)
 {
-    struct relock_reading other = {.shared.is_polled = true, .shared.n_waiting = 1};
+    static struct relock_async_conn conn, another;
+    struct relock_reading other = {.shared.polled = &conn, .shared.n_waiting = 1};
 
     (void)state;
-    assert_true(relock_reading_is_left(&other));
+    assert_true(relock_reading_is_left(&other, &conn));
+    assert_false(relock_reading_is_left(&other, &another));
     other.shared.is_needed = true;
-    assert_false(relock_reading_is_left(&other));
+    assert_false(relock_reading_is_left(&other, &conn));
     other.shared.is_needed = false;
     other.shared.n_waiting = 2;
-    assert_false(relock_reading_is_left(&other));
-    other.shared.is_polled = false;
+    assert_false(relock_reading_is_left(&other, &conn));
+    other.shared.polled = NULL;
     other.shared.n_waiting = 1;
-    assert_false(relock_reading_is_left(&other));
-    assert_false(relock_reading_is_left(NULL));
+    assert_false(relock_reading_is_left(&other, &conn));
+    assert_false(relock_reading_is_left(NULL, &conn));
 }
 
 static void nothing_is_left_to_a_thread_that_is_not_alone(void **state)
@@ -150,7 +152,7 @@ static void a_second_thread_does_not_poll(void **state)
 
     (void)state;
     assert_false(relock_gate_wait(&heard, 0));
-    relock_direct_wait(pubsub, &heard, in_ms(20));
+    relock_direct_wait(reading, &pubsub, &heard, in_ms(20));
     assert_true(is_polled(NULL)); /* the first still does */
     end_waiting(actor);
     nobody_waits();

@@ -78,13 +78,16 @@ static int begin(void **state)
 /* Only pub/sub: the scripts expect no pipeline. */
 static int open_pubsub(struct relock_topology *topology, struct relock_node *node)
 {
-    int r = RELOCK_OK;
+    struct relock_pubsub *new;
 
-    if (!node->pubsub) {
-        r = relock_pubsub_new(topology->io.loop, node->server, topology->io.ping_ms, &node->pubsub);
-        relock_pubsub_join(node->pubsub, topology, node);
-    }
-    return r;
+    if (node->pubsub)
+        return RELOCK_OK;
+    assert_int_equal(relock_pubsub_new(topology->io.loop, node->server, topology->io.ping_ms, &new),
+                     RELOCK_OK);
+    relock_pubsub_join(new, topology, node);
+    relock_pubsub_share(new, topology->reading);
+    atomic_store(&node->pubsub, new);
+    return RELOCK_OK;
 }
 
 typedef struct relock_subscriber *subscribe_fn(struct relock_pubsub *pubsub, const char *name,
@@ -94,7 +97,7 @@ typedef struct relock_subscriber *subscribe_fn(struct relock_pubsub *pubsub, con
 static void hears_by(subscribe_fn *subscribe, const char *events)
 {
     n_expected = strlen(events);
-    cluster.topology.io.open = open_pubsub;
+    cluster.topology.io.hear = open_pubsub;
     assert_int_equal(open_pubsub(&cluster.topology, &cluster.node[0]), RELOCK_OK);
     subscriber = subscribe(cluster.node[0].pubsub, NAME, strlen(NAME), on_channel, NULL);
     assert_non_null(subscriber);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static struct relock_loop *loop;
-struct relock_pubsub *pubsub;
+_Atomic(struct relock_pubsub *) pubsub;
 struct relock_reading *reading;
 struct relock_gate heard;
 struct relock_gate events;
@@ -52,14 +52,17 @@ static uint64_t turn(void *arg)
 int two_readers_begin(void **state)
 {
     int r = talk_begin(state);
+    struct relock_pubsub *new;
 
     memset(&turns, 0, sizeof(turns));
     relock_gate_init(&heard);
     relock_gate_init(&events);
     assert_int_equal(relock_loop_new(turn, NULL, &loop), RELOCK_OK);
-    assert_int_equal(relock_pubsub_new(loop, &server, 0, &pubsub), RELOCK_OK);
-    assert_int_equal(relock_pubsub_share(pubsub, loop), RELOCK_OK);
-    reading = pubsub->conn.reading;
+    reading = relock_reading_new(loop, NULL);
+    assert_non_null(reading);
+    assert_int_equal(relock_pubsub_new(loop, &server, 0, &new), RELOCK_OK);
+    relock_pubsub_share(new, reading);
+    pubsub = new;
     script_welcome(script, 7);
     script_expect(script, "SUBSCRIBE a");
     script_answer(script, SUBSCRIBED("a"));
@@ -75,6 +78,7 @@ int two_readers_end(void **state)
     relock_gate_open(&turns.goes_on);
     relock_loop_stop(loop);
     pubsub = relock_pubsub_free(pubsub);
+    reading = relock_reading_free(reading);
     loop = relock_loop_free(loop);
     return talk_end(state);
 }
@@ -105,7 +109,7 @@ void have_a_turn(atomic_bool *order)
 void pretend_to_poll(bool polls)
 {
     relock_reading_lock(reading);
-    reading->shared.is_polled = polls;
+    reading->shared.polled = polls ? &pubsub->conn : NULL;
     reading->shared.n_waiting = polls ? 1 : 0;
     relock_reading_unlock(reading);
 }
@@ -127,7 +131,7 @@ bool is_polled(void *arg)
 
     (void)arg;
     relock_reading_lock(reading);
-    is = reading->shared.is_polled;
+    is = reading->shared.polled == &pubsub->conn;
     relock_reading_unlock(reading);
     return is;
 }
@@ -183,7 +187,7 @@ int wait_for(void *arg)
 {
     uint64_t until_ms = soon();
 
-    relock_direct_wait(pubsub, arg, until_ms);
+    relock_direct_wait(reading, &pubsub, arg, until_ms);
     return relock_clock_now_ms() < until_ms;
 }
 

@@ -19,7 +19,7 @@
 #define SUBSCRIBED(name) "*3\r\n$9\r\nsubscribe\r\n$1\r\n" name "\r\n:1\r\n"
 #define MESSAGE(name) "*3\r\n$7\r\nmessage\r\n$1\r\n" name "\r\n$1\r\n0\r\n"
 
-extern struct relock_pubsub *pubsub;
+extern _Atomic(struct relock_pubsub *) pubsub;
 extern struct relock_reading *reading;
 extern struct relock_gate heard;  /* a message came over channel a */
 extern struct relock_gate events; /* a subscription was acknowledged, or a connection ended */
