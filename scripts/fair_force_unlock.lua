@@ -5,7 +5,7 @@ the queue. A newer hold stays, so a late repeat removes no other hold.
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold to remove
 ARGV[2]  patience, ms: see fair_tell.lua
-ARGV[3]  SPUBLISH if channels are sharded; else absent
+ARGV[3]  in a cluster: SPUBLISH if channels are sharded, else PUBLISH
 
 Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]

@@ -20,7 +20,7 @@ ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count after this call
 ARGV[4]  patience, ms
 ARGV[5]  0 if the caller does not wait, 1 if it does, 2 if it also listens to its channel
-ARGV[6]  SPUBLISH if channels are sharded; else absent
+ARGV[6]  in a cluster: SPUBLISH if channels are sharded, else PUBLISH
 
 Returns  nil if the caller holds the lock, else how many ms it may sleep: the remaining lease of the
          holder, -1 if it has none, -2 if the lock is free and the hold to nest in is gone. A caller

@@ -10,7 +10,7 @@ KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
 ARGV[3]  patience, ms: see fair_tell.lua
-ARGV[4]  SPUBLISH if channels are sharded; else absent
+ARGV[4]  in a cluster: SPUBLISH if channels are sharded, else PUBLISH
 
 Returns  1 if done, plus the number of receivers of the message that the lock is free;
          0 if hold and place are gone, -1 if they are gone and another owner holds the lock,

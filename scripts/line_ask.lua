@@ -5,17 +5,27 @@ read-write lock; and `left`: -2 if the lock can be granted, else the lease in th
 the script if the caller is refused here; otherwise the caller has left the line.
 
 ARGV[5]  the caller's entry in the line: "<client id>", with ":read" or ":write" on a read-write
-         lock; absent if a refused caller does not wait; "" for a caller outside of the line, which
-         no reservation concerns
+         lock; absent, or "-" before ARGV[7], if a refused caller does not wait; "" for a caller
+         outside of the line, which no reservation concerns
 ARGV[6]  1 if the caller listens to the channel of the lock
+ARGV[7]  in a cluster: see line_name.lua
 ]]
+local me = ARGV[5] ~= '-' and ARGV[5]
 -- A user who may not use the line has none.
-local waits = ARGV[5] ~= '' and redis.pcall('exists', turn)
-local state = (waits == 1 or (waits == 0 and left ~= -2 and ARGV[5]))
+local exists = me ~= '' and (
+    publish and redis.pcall('exists', turn, turn .. ':never')
+    or redis.pcall('exists', turn))
+--+ line_moving.lua
+if is_moving and me and left ~= -2 then
+    return { left, 0, 0 }
+end
+local state = (exists == 1 or (exists == 0 and left ~= -2 and me))
     and redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener', 'ahead')
 if state and not state.err then
+    --+ line_inbox.lua
     local line = 'relock_waiters:' .. name
-    local me = ARGV[5] or ''
+    local waits = me
+    me = me or ''
     local till, told, first, listener, ahead = unpack(state)
     local is_reserved = false
     if told and told ~= me and left == -2 then
@@ -25,10 +35,10 @@ if state and not state.err then
     end
 
     if left ~= -2 or is_reserved then
-        if not ARGV[5] then
+        if not waits then
             return left
         end
-        local place = waits == 1 and redis.call('lpos', line, me)
+        local place = exists == 1 and redis.call('lpos', line, me)
         if not place then
             place = redis.call('rpush', line, me) - 1
         elseif place > 1 then
@@ -61,13 +71,16 @@ if state and not state.err then
                 -- It asks once for each of their releases. More would be a debt without an end.
                 redis.call('hset', turn, 'ahead', math.min(tonumber(ahead or 0) + 1, 100))
             end
+            if publish and left ~= -2 then
+                is_foreign = 1 -- perhaps: clients of earlier versions have no line in a cluster
+            end
         elseif first == me then
             redis.call('hdel', turn, 'first')
         end
         if listener == me and (place > 0 or ARGV[6] ~= '1') then
             redis.call('hdel', turn, 'listener')
         end
-        if waits == 0 then
+        if exists == 0 then
             redis.call('pexpire', turn, 86400000)
             redis.call('pexpire', line, 86400000)
         end

@@ -4,11 +4,18 @@ free, the next one is told.
 
 KEYS[1]  the lock
 ARGV[1]  entry of the client in the line
+ARGV[2]  in a cluster: see line_name.lua
+
+While the slot is half moved, the client stays in the line.
 
 Returns  1
 ]]
-local leaver = ARGV[1]
+local leaver, publish = ARGV[1], ARGV[2]
 --+ line_keys.lua
+if exists ~= 1 then
+    return 1
+end
+--+ line_inbox.lua
 local before = redis.call('hmget', turn, 'told', 'first', 'listener')
 local is_told = before[1] and before[1] ~= leaver -- another client
 redis.call('lrem', line, 1, leaver)

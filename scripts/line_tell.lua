@@ -3,17 +3,19 @@ Part of the scripts that free a lock: tells the first client in line to acquire 
 that they are first and second behind it: these ask by themselves if those before them are silent.
 For 100 ms the lock is kept for the client that was told.
 
-Needs `line` and `turn`; `me`, the entry of a caller whose client waits for the lock again, else "";
-and `n_receivers` of the message on the channel of the lock, negative if that failed. Redisson's clients and others
-without a line listen to that channel: so that they get their share, the client that is told lets
-them go first now and then, unless they have had more than that: each hold of theirs that the first
-client met counts in the field `ahead`.
+Needs `line`, `turn` and `exists` of line_keys.lua; `me`, the entry of a caller whose client waits for
+the lock again, else ""; and `n_receivers` of the message on the channel of the lock, negative if that
+failed. Redisson's clients and others without a line listen to that channel: so that they get their
+share, the client that is told lets them go first now and then, unless they have had more than that:
+each hold of theirs that the first client met counts in the field `ahead`.
 
 Returns from the script for a caller that waits again: { 1 + n_receivers, its place }. The place is
 1 if it is to acquire the lock now, 2 if it is first behind the client that was told, and so on.
 ]]
-local n_waiting = redis.pcall('llen', line) -- a user without the right to this has no line
+-- A user without the right to this has no line.
+local n_waiting = exists == 1 and redis.pcall('llen', line) or exists
 if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
+    --+ line_inbox.lua
     local time = redis.pcall('time')
     if time.err then
         time = { 0, 0 } -- the lock is free, but not reserved
@@ -35,8 +37,7 @@ if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
         end
         redis.pcall('hset', turn, 'ahead', math.max(ahead, 0) - 1)
     end
-    while told and told ~= me and redis.pcall('publish', 'relock_client:{' .. told:sub(1, 36) .. '}',
-            verb .. told:sub(37) .. ' ' .. KEYS[1]) == 0 do
+    while told and told ~= me and tell(told, verb) == 0 do
         redis.call('lrem', line, 1, told)
         told, entry, third = unpack(redis.call('lrange', line, 0, 2))
     end
@@ -47,8 +48,7 @@ if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
     local first = state[1]
     --+ line_first.lua
     if third and third ~= entry and third ~= me then
-        redis.pcall('publish', 'relock_client:{' .. third:sub(1, 36) .. '}',
-            'second' .. third:sub(37) .. ' ' .. KEYS[1])
+        tell(third, 'second')
     end
     if me ~= '' or time[2] % 16 == 0 then
         redis.call('pexpire', line, 86400000)

@@ -9,7 +9,7 @@ KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count after this call
-ARGV[5]  ARGV[6]: see line_ask.lua
+ARGV[5]  to ARGV[7]: see line_ask.lua
 
 Returns  nil if the caller holds the lock, or "awaited": see line_awaited.lua; else the remaining
          lease of the holder in ms: -1 if it has none, -2 if the lock is free and the hold to nest

@@ -8,5 +8,4 @@ if channel == '' then
     return 1
 end
 --+ publish_free.lua
---+ line_keys.lua
 --+ line_tell.lua

@@ -5,6 +5,7 @@ user has no right to them. Without TIME, no deadline is known.
 
 KEYS[1]  the lock
 ARGV[1]  how many of those that wait are to be named
+ARGV[2]  in a cluster: see line_name.lua
 
 Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters), "fenced", "fair",
          "rw", "plain", "string" (a plain lock only if the caller knows better), "other" (no lock);
@@ -12,7 +13,8 @@ Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters)
          and for each that is named its entry, and the ms until its deadline, -1 if it has none
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
-local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or tag
+local publish = ARGV[2]
+--+ line_name.lua
 local queue = 'redisson_lock_queue:' .. tag
 local line = 'relock_waiters:' .. name
 

@@ -7,7 +7,7 @@ KEYS[1]  the lock: a string, the token of the hold
 ARGV[1]  token of the hold to remove
 ARGV[2]  channel of the lock, "" if it has none
 ARGV[3]  message that means "free"
-ARGV[4]  SPUBLISH if the channel is sharded; else absent, or ""
+ARGV[4]  in a cluster: SPUBLISH if the channel is sharded, else PUBLISH; elsewhere absent, or ""
 
 Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]

@@ -9,6 +9,7 @@ KEYS[1]  the lock: a string, the token of the hold
 ARGV[1]  lease, ms
 ARGV[2]  token of the hold
 ARGV[3]  hold count after this call
+ARGV[5]  to ARGV[7]: see line_ask.lua
 
 Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
          -1 if it has none, -2 if the lock is free and the hold to nest in is gone
@@ -27,6 +28,7 @@ if token == ARGV[2] then
 end
 
 if ARGV[3] == '1' then
+    local publish = ARGV[7]
     --+ line_name.lua
     local turn = 'relock_waiters:turn:' .. name
     --+ line_ask.lua

@@ -8,7 +8,7 @@ ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock
 ARGV[4]  message that means "free"
-ARGV[5]  SPUBLISH if the channel is sharded; else absent
+ARGV[5]  in a cluster: SPUBLISH if the channel is sharded, else PUBLISH
 
 Returns  1 if done, plus the number of receivers of the message;
          0 if it is gone, or has expired beside other holders, -1 if another owner holds the lock,

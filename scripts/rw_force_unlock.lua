@@ -8,7 +8,7 @@ ARGV[1]  holder to remove, as rw_inspect.lua returns it
 ARGV[2]  channel of the lock
 ARGV[3]  message that means "free"
 ARGV[4]  side, "read" or "write"
-ARGV[5]  SPUBLISH if the channel is sharded; else absent
+ARGV[5]  in a cluster: SPUBLISH if the channel is sharded, else PUBLISH
 
 Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]
@@ -38,6 +38,5 @@ end
 local channel, message, publish = ARGV[2], ARGV[3], ARGV[5]
 local me = ''
 --+ publish_free.lua
---+ line_keys.lua
 --+ line_tell.lua
 return n_receivers < 0 and 2 or 1

@@ -11,7 +11,7 @@ ARGV[3]  channel of the lock, "" if it has none
 ARGV[4]  message that means "free"
 ARGV[5]  entry in the line of the caller's client, if that waits for the lock again; else absent,
          or "" before ARGV[6]
-ARGV[6]  SPUBLISH if the channel is sharded; else absent
+ARGV[6]  in a cluster: SPUBLISH if the channel is sharded, else PUBLISH
 
 Returns  1 if done, plus the number of receivers of the message;
          0 if the hold is gone, -1 if it is gone and another owner holds the lock,

@@ -9,7 +9,7 @@ ARGV[3]  channel of the lock
 ARGV[4]  message that means "no writer"
 ARGV[5]  entry in the line of the caller's client, if that waits for the lock again; else absent,
          or "" before ARGV[6]
-ARGV[6]  SPUBLISH if the channel is sharded; else absent
+ARGV[6]  in a cluster: SPUBLISH if the channel is sharded, else PUBLISH
 
 Returns  1 if done, plus the number of receivers of the message;
          0 if the hold is gone, -1 if it is gone and another owner holds the lock,
@@ -39,13 +39,13 @@ end
 
 local channel, message, publish = ARGV[3], ARGV[4], ARGV[6]
 --+ publish_free.lua
---+ line_keys.lua
-if longest > 0 then
+if longest > 0 and exists == 1 then
+    --+ line_inbox.lua
     --+ line_readers.lua
     if #entries > 0 and redis.call('exists', line) == 0 then
         redis.call('del', turn)
     end
-else
+elseif longest == 0 then
     local me = ARGV[5] or ''
     --+ line_tell.lua
 end

@@ -165,7 +165,7 @@ void relock_group_listen(struct relock_group *group, bool waits)
             if (!member->resource->kind->is_queued)
                 relock_subscription_want(member->client, member->resource);
             if (i == RELOCK_SEQUENCER && relock_kind_has_line(member->resource->kind))
-                (void)relock_inbox_want(member->client);
+                (void)relock_inbox_want_for(member->client, member->resource);
         } else {
             group->listeners[i].base.n_waiting--;
             relock_subscription_idle(member->client, member->resource);

@@ -45,7 +45,7 @@ static void stand(struct relock_client *client, const struct command *command,
 
     verdict->report.place = busy->place;
     verdict->report.is_listening = command->view.is_listening;
-    verdict->lacks_line = busy->place == 0;
+    verdict->lacks_line = busy->place == 0 && !busy->is_moving;
     if (busy->place > 0)
         client->guarded.has_no_line = false;
     relock_line_refused(client, resource, &command->view, busy);
@@ -428,18 +428,19 @@ static enum relock_request_wait wait_of(struct relock_client *client, struct rel
                                         size_t member, const struct relock_vote_terms *terms)
     RELOCK_REQUIRES(client->mutex)
 {
-    const struct relock_kind *kind = tally->group->members[member]->resource->kind;
+    const struct relock_resource *resource = tally->group->members[member]->resource;
 
-    if (member != RELOCK_SEQUENCER || !relock_kind_has_line(kind))
+    if (member != RELOCK_SEQUENCER || !relock_kind_has_line(resource->kind))
         return RELOCK_REQUEST_WAITS;
     if (terms->wait != RELOCK_REQUEST_JOINS)
         return terms->wait;
     if (!*terms->stands)
         tally->group->listeners[member].base.n_standing++;
     *terms->stands = true;
-    if (relock_inbox_is_open(client))
+    if (relock_inbox_is_open_for(client, resource))
         return RELOCK_REQUEST_JOINS;
-    return relock_inbox_is_refused(client) ? RELOCK_REQUEST_WAITS : RELOCK_REQUEST_TRIES;
+    return relock_inbox_is_refused_for(client, resource) ? RELOCK_REQUEST_WAITS
+                                                         : RELOCK_REQUEST_TRIES;
 }
 
 /* Returns RELOCK_OK, RELOCK_E_NOMEM; RELOCK_E_CONN when it is not to be asked now. */

@@ -128,6 +128,8 @@ int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsign
 
     *call = (struct relock_call){.script = &relock_script_look, .key = name, .n_args = 1};
     call->args[0] = (struct relock_text){number, relock_decimal(number, n)};
+    if (sight->client->topology->is_cluster)
+        call->args[call->n_args++] = (struct relock_text){"publish", 7};
     return run(sight, call);
 }
 

@@ -97,14 +97,14 @@ static void wait_for_release(struct relock_acquire *acquire, const struct relock
     if (acquire->waiter.tries)
         return;
     relock_vigil_want(acquire->client, queue);
-    is_outside |= has_line && !relock_inbox_want(acquire->client);
+    is_outside |= has_line && !relock_inbox_want_for(acquire->client, queue);
     if (has_line && (acquire->joins || is_outside))
         relock_line_refused(acquire->client, queue, &acquire->sent, busy);
     if (is_outside)
         relock_subscription_want(acquire->client, queue);
     if (busy->place > 0)
         acquire->client->guarded.has_no_line = false;
-    else if (has_line && acquire->joins)
+    else if (has_line && acquire->joins && !busy->is_moving)
         relock_line_log_missing(acquire->client, acquire->lock);
 }
 
@@ -163,7 +163,8 @@ static bool may_join(const struct relock_acquire *acquire) RELOCK_REQUIRES(acqui
 {
     const struct relock_kind *kind = acquire->resource->kind;
 
-    return kind->is_queued || (relock_kind_has_line(kind) && relock_inbox_is_open(acquire->client));
+    return kind->is_queued || (relock_kind_has_line(kind) &&
+                               relock_inbox_is_open_for(acquire->client, acquire->resource));
 }
 
 struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)

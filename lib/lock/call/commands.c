@@ -74,7 +74,8 @@ void relock_commands_write_lock(const struct relock_acquire *acquire,
 
     if (acquire->joins)
         wait = acquire->listens ? RELOCK_REQUEST_LISTENS : RELOCK_REQUEST_JOINS;
-    else if (!acquire->waiter.tries && relock_inbox_is_refused(acquire->client))
+    else if (!acquire->waiter.tries &&
+             relock_inbox_is_refused_for(acquire->client, acquire->resource))
         wait = RELOCK_REQUEST_WAITS;
     relock_request_lock(request, hold, hold->count + 1, acquire->lease_ms, acquire->write_number,
                         wait);
@@ -149,7 +150,7 @@ bool relock_commands_waits_again(const struct relock_client *client, const struc
 
     return hold->count == 0 && hold->state == RELOCK_HOLD_LEAVING && resource->queue &&
            !client->guarded.has_no_line && relock_kind_has_line(resource->kind) &&
-           !resource->kind->is_shared && relock_inbox_is_open(client);
+           !resource->kind->is_shared && relock_inbox_is_open_for(client, resource);
 }
 
 void relock_commands_read_release(struct relock_client *client, const struct relock_hold *hold,

@@ -354,7 +354,7 @@ void relock_watchdog_follow(struct relock_client *client) RELOCK_REQUIRES(client
  *
  * In a cluster, it is for recalls alone: PUBLISH reaches it from all nodes. A line needs more: the
  * script that publishes has to learn whether the client still lives, but a node counts only its own
- * subscribers. So there a client waits outside of all lines.
+ * subscribers. So there a client has further inboxes, one for each lock that it waits for.
  *
  * Threads: any, with the mutex of the client held, unless a function says otherwise.
  */
@@ -366,24 +366,35 @@ static inline bool relock_inbox_hears_recalls(const struct relock_client *client
     return client->guarded.inbox == RELOCK_INBOX_OPEN;
 }
 
-/* Whether the client can stand in a line: it misses no message about that. */
+/* Whether the client can stand in a line: it misses no message about that. Not in a cluster, like
+ * the next two. */
 static inline bool relock_inbox_is_open(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
 {
-    return client->guarded.inbox == RELOCK_INBOX_OPEN && !client->server.url.cluster;
+    return client->guarded.inbox == RELOCK_INBOX_OPEN;
 }
 
-/* Whether the client waits outside of all lines: the user may not subscribe to the inbox, or the
- * lock is in a cluster. */
+/* Whether the client waits outside of all lines: the user may not subscribe to the inbox. */
 static inline bool relock_inbox_is_refused(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
 {
-    return client->guarded.inbox == RELOCK_INBOX_REFUSED || client->server.url.cluster;
+    return client->guarded.inbox == RELOCK_INBOX_REFUSED;
 }
 
-/* For a waiter that was refused: subscribes, except in a cluster. Returns false if the client waits
- * outside of all lines. */
+/* For a waiter that was refused: subscribes. Returns false if the client waits outside of all lines.
+ */
 bool relock_inbox_want(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* The three above for waiters for one lock. In a cluster, the client has an inbox for each lock:
+ * see lock/wake/wake.h. */
+bool relock_inbox_is_open_for(const struct relock_client *client,
+                              const struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+bool relock_inbox_is_refused_for(const struct relock_client *client,
+                                 const struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+bool relock_inbox_want_for(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
 
 /* For a client that keeps locks: subscribes. */
 void relock_inbox_want_recalls(struct relock_client *client) RELOCK_REQUIRES(client->mutex);

@@ -172,7 +172,33 @@ void relock_inbox_want_recalls(struct relock_client *client)
 
 bool relock_inbox_want(struct relock_client *client)
 {
-    if (!client->server.url.cluster)
-        relock_inbox_want_recalls(client);
+    relock_inbox_want_recalls(client);
     return !relock_inbox_is_refused(client);
+}
+
+/* ---- of one lock --------------------------------------------------------------------------- */
+
+bool relock_inbox_is_open_for(const struct relock_client *client,
+                              const struct relock_resource *resource)
+{
+    if (client->server.url.cluster)
+        return resource->primary->inbox.state == RELOCK_SUBSCRIPTION_ACTIVE;
+    return relock_inbox_is_open(client);
+}
+
+bool relock_inbox_is_refused_for(const struct relock_client *client,
+                                 const struct relock_resource *resource)
+{
+    if (client->server.url.cluster)
+        return resource->primary->inbox.is_refused;
+    return relock_inbox_is_refused(client);
+}
+
+bool relock_inbox_want_for(struct relock_client *client, struct relock_resource *resource)
+{
+    if (!client->server.url.cluster)
+        return relock_inbox_want(client);
+    relock_alarm_want(client);
+    relock_subscription_want_inbox(client, resource);
+    return !resource->primary->inbox.is_refused;
 }

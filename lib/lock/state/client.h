@@ -215,6 +215,8 @@ struct relock_client {
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */
         struct relock_task inbox_task;   /* posted while WANTED */
         struct relock_timer inbox_retry; /* subscribes again after a lack of memory */
+        bool has_alarm;                  /* alarm.h: it is subscribed, or soon will be */
+        struct relock_task alarm_task;   /* posted while it is to be subscribed */
         bool has_no_line;                /* the user may not use lines, and that was logged */
         struct relock_outbox leaving;    /* takes the client out of lines; also echo.c */
         struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
@@ -232,6 +234,7 @@ struct relock_client {
          *     a listener     listener.c      it has heard something
          *     an outbox      outbox.c        it has commands to be sent
          *     the client     inbox.c         the inbox is to be subscribed
+         *     the client     alarm.c         the alarm is to be subscribed
          *     a call         step.h          its next step is due
          */
         struct relock_task *tasks;

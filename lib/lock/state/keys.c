@@ -91,7 +91,21 @@ size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char 
 
 size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id)
 {
-    return relock_keys_channel(out, "relock_client", id, RELOCK_UUID_LEN);
+    return relock_keys_channel(out, RELOCK_CHANNEL_CLIENT, id, RELOCK_UUID_LEN);
+}
+
+size_t relock_keys_slot_inbox(char out[RELOCK_CHANNEL_MAX], const char *id, const char *name,
+                              size_t len)
+{
+    static const char begin[] = RELOCK_CHANNEL_CLIENT ":{", middle[] = "}:";
+    const char *tag = memchr(name, '{', len);
+    const char *end = tag ? memchr(tag, '}', (size_t)(name + len - tag)) : NULL;
+    char *at = append(out, begin, strlen(begin));
+
+    at = end ? append(at, tag + 1, (size_t)(end - tag - 1)) : append(at, name, len);
+    at = append(at, middle, strlen(middle));
+    at = append(at, id, RELOCK_UUID_LEN + 1);
+    return (size_t)(at - out) - 1;
 }
 
 size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)

@@ -20,6 +20,10 @@
 /* A channel's name begins with one of these. */
 #define RELOCK_CHANNEL_LOCK "redisson_lock__channel"
 #define RELOCK_CHANNEL_RW "redisson_rwlock"
+#define RELOCK_CHANNEL_CLIENT "relock_client"
+
+/* The whole name of a channel: clients of a cluster hear there of releases in half moved slots. */
+#define RELOCK_CHANNEL_ALARM "relock_client:{moving}"
 
 /* The messages of a release, and of a write lock's release. */
 #define RELOCK_MESSAGE_FREE "0"
@@ -65,6 +69,11 @@ size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char 
 
 /* The inbox of a client: the channel on which it is told that it is its turn. */
 size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id);
+
+/* The inbox of a client of a cluster for the locks with the tag of this one: it has their slot. The
+ * names share a slot with their channels: relock_keys_share_slot(). */
+size_t relock_keys_slot_inbox(char out[RELOCK_CHANNEL_MAX], const char *id, const char *name,
+                              size_t len);
 
 /*
  * The other name that shares the channel and the queue in Redisson's format: `{x}` for `x`, `x` for

@@ -48,6 +48,7 @@ enum relock_verdict {
 struct relock_busy {
     uint64_t free_at_ms;  /* when the lease in the way ends; RELOCK_NEVER: unknown */
     uint64_t place;       /* of the client in the line of the lock, 1 for the first; 0: not in it */
+    bool is_moving;       /* no client can be in the line: the slot of the lock is half moved */
     bool is_reserved;     /* the lock is free, and another client was told to acquire it */
     bool is_foreign;      /* the holder does not know the line; said to the first only */
     bool is_awaited;      /* granted, and clients are in the line; said if the hold may be cached */

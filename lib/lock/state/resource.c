@@ -410,11 +410,18 @@ struct relock_resource *relock_resources_new_fair_waiter(struct relock_client *c
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-static void destroy(struct relock_client *client, struct relock_resource *resource)
+static void unset_timers(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex)
 {
     relock_client_unset_timer(client, &resource->subscription.timer);
+    relock_client_unset_timer(client, &resource->inbox.timer);
     relock_client_unset_timer(client, &resource->line.timer);
+}
+
+static void destroy(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex)
+{
+    unset_timers(client, resource);
     switch (resource->role) {
     case RELOCK_RESOURCE_NAMED:
         HASH_DEL(client->guarded.resources, resource);
@@ -446,8 +453,7 @@ void relock_resources_unref(struct relock_client *client, struct relock_resource
 static void drop(struct relock_client *client, struct relock_resource *resource, unsigned n_kept)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_client_unset_timer(client, &resource->subscription.timer);
-    relock_client_unset_timer(client, &resource->line.timer);
+    unset_timers(client, resource);
     resource->refs = n_kept + 1;
     relock_resources_unref(client, resource);
 }

@@ -129,9 +129,12 @@ enum relock_subscription_state {
     RELOCK_SUBSCRIPTION_TO_RENEW, /* wanted again before that: to unsubscribe and subscribe */
 };
 
-/* The subscription to the channel of a resource. Changed by subscription.c alone. */
+/* A subscription to a channel of a resource. Changed by subscription.c alone. */
 struct relock_subscription {
+    const struct relock_subscription_ops *ops; /* constant from its first use, like `resource` */
+    struct relock_resource *resource;
     enum relock_subscription_state state;
+    bool is_refused; /* PENDING: the user may not subscribe to it */
     struct relock_timer
         timer;               /* ends it after a while without use; retries after a lack of memory */
     struct relock_task task; /* posted while the I/O thread is to change it */
@@ -236,7 +239,8 @@ struct relock_resource {
     enum relock_resource_role role; /* constant */
 
     struct relock_line line;
-    struct relock_subscription subscription;
+    struct relock_subscription subscription; /* to the channel of the lock */
+    struct relock_subscription inbox;  /* of a primary, in a cluster: for messages of the line */
     struct relock_vigil vigil;         /* of a primary */
     struct relock_listener *listeners; /* of layers above, see listener.h */
     struct relock_search search;

@@ -16,11 +16,12 @@
  * Of `lock`: nil, or REPLY_AWAITED of a hold that may be cached; { token }; the lease in the way in
  * milliseconds, or one of these. For a waiter of a fair lock, { that lease, intervals until it asks
  * }. For a client in the line of the lock, { that lease, the place, 1 if the holder does not know
- * the line }.
+ * the line }. For a client that could not join it, REPLY_MOVING in place of the place.
  */
 #define REPLY_NO_LEASE (-1)
 #define REPLY_NO_LOCK (-2) /* for a first level: the lock is reserved for another client */
 #define REPLY_IN_LINE_LEN 3
+#define REPLY_MOVING 0
 #define REPLY_AWAITED "awaited"
 
 /* The scripts reserve a free lock for no longer. */
@@ -70,6 +71,7 @@ static bool read_place(const struct redisReply *reply, struct relock_busy *busy)
     if (busy->is_reserved)
         busy->free_at_ms = RELOCK_NEVER;
     busy->place = (uint64_t)number;
+    busy->is_moving = number == REPLY_MOVING;
     busy->is_foreign = is_foreign != 0;
     return true;
 }

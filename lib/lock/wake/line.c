@@ -188,6 +188,42 @@ void relock_line_hear(struct relock_client *client, struct relock_resource *reso
         relock_resource_signal(resource, true);
 }
 
+/* The text before the name in "<verb> <name>" or "<verb>:<side> <name>"; empty if the message is
+ * about a lock of another name. */
+static struct relock_text head_of(const struct relock_resource *resource, const char *text,
+                                  size_t len)
+{
+    size_t name_len = resource->name_len;
+    const char *end = text ? memchr(text, ' ', len) : NULL;
+
+    if (!end || len - (size_t)(end + 1 - text) != name_len ||
+        memcmp(end + 1, resource->name, name_len) != 0)
+        return (struct relock_text){NULL, 0};
+    return (struct relock_text){text, (size_t)(end - text)};
+}
+
+void relock_line_hear_text(struct relock_client *client, struct relock_resource *primary,
+                           const char *text, size_t len)
+{
+    struct relock_text verb = head_of(primary, text, len), side = {NULL, 0};
+    const char *colon = verb.len > 0 ? memchr(verb.data, ':', verb.len) : NULL;
+    struct relock_resource *resource = primary;
+
+    if (verb.len == 0 || !colon != !primary->kind->side)
+        return;
+    if (colon) {
+        side = (struct relock_text){colon + 1, verb.len - (size_t)(colon + 1 - verb.data)};
+        verb.len = (size_t)(colon - verb.data);
+    }
+    if (relock_text_is(side, RELOCK_SIDE_READ))
+        resource = relock_resource_readers(primary);
+    if (resource && relock_listeners_await(resource))
+        relock_line_hear(client, resource, verb);
+    else
+        (void)relock_line_leave(client, primary->name, primary->name_len,
+                                resource ? resource->kind->side : RELOCK_SIDE_READ);
+}
+
 void relock_line_log_missing(struct relock_client *client, const struct relock_lock *lock)
 {
     if (client->guarded.has_no_line)
@@ -297,6 +333,15 @@ void relock_line_ask_again(struct relock_client *client, struct relock_resource 
     if (resource->queue)
         relock_resource_signal(resource, false);
     relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, NULL);
+}
+
+void relock_line_ask_again_both(struct relock_client *client, struct relock_resource *primary)
+{
+    struct relock_resource *readers = relock_resource_readers(primary);
+
+    relock_line_ask_again(client, primary);
+    if (readers)
+        relock_line_ask_again(client, readers);
 }
 
 void relock_line_give_up(struct relock_client *client, struct relock_resource *resource)

@@ -29,6 +29,17 @@ void relock_request_publish(struct relock_request *request, struct relock_text c
 void relock_request_leave(struct relock_request *request, const struct relock_client *client,
                           const char *name, size_t len, const char *side);
 
+/* ---- line ------------------------------------------------------------------------------------ */
+
+/* As relock_line_ask_again, for both sides of a read/write lock. */
+void relock_line_ask_again_both(struct relock_client *client, struct relock_resource *primary)
+    RELOCK_REQUIRES(client->mutex);
+
+/* In a cluster: an inbox of this client got a message, which may be about another lock with the
+ * same tag. */
+void relock_line_hear_text(struct relock_client *client, struct relock_resource *primary,
+                           const char *text, size_t len) RELOCK_REQUIRES(client->mutex);
+
 /* ---- listener -------------------------------------------------------------------------------- */
 
 /* Whether a call keeps the channel subscribed. */

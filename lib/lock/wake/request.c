@@ -53,15 +53,6 @@ static void add_entry(struct relock_request *request, const struct relock_client
     add_text(request, request->entry, relock_keys_entry(request->entry, client->id, side));
 }
 
-/* The arguments for the line of the lock: see scripts/line_ask.lua. */
-static void add_line(struct relock_request *request, const struct relock_resource *resource)
-{
-    bool listens = relock_resource_view_line(resource).is_listening;
-
-    add_entry(request, resource->client, resource->kind->side);
-    add_text(request, listens ? "1" : "0", 1);
-}
-
 /* Of a fair lock: how long a silent waiter keeps its place. */
 static uint64_t patience_of(const struct relock_resource *resource)
 {
@@ -70,9 +61,14 @@ static uint64_t patience_of(const struct relock_resource *resource)
     return set_ms > 0 ? set_ms : resource->client->options.recheck_ms * RECHECKS_TO_LIVE;
 }
 
-static bool is_sharded(const struct relock_resource *resource)
+static bool is_in_cluster(const struct relock_client *client)
 {
-    const struct relock_topology *topology = resource->client->topology;
+    return client->topology && client->topology->is_cluster;
+}
+
+static bool is_sharded(const struct relock_client *client)
+{
+    const struct relock_topology *topology = client->topology;
 
     return topology && atomic_load_explicit(&topology->is_sharded, memory_order_relaxed);
 }
@@ -80,7 +76,7 @@ static bool is_sharded(const struct relock_resource *resource)
 bool relock_request_is_half_moved(const struct relock_resource *resource)
 {
     struct relock_topology *topology = resource->client->topology;
-    uint64_t said_ms = is_sharded(resource) ? atomic_load(&topology->half_moved_ms) : 0;
+    uint64_t said_ms = is_sharded(resource->client) ? atomic_load(&topology->half_moved_ms) : 0;
 
     return said_ms > 0 && relock_clock_now_ms() < said_ms + HALF_MOVED_MS;
 }
@@ -112,13 +108,31 @@ static void add_announcement(struct relock_request *request, const struct relock
     add_text(request, kind->message, strlen(kind->message));
 }
 
-/* The command with which the script publishes, unless it is PUBLISH. */
-static void add_publish(struct relock_request *request, const struct relock_resource *resource)
+/* In a cluster, the command with which the script publishes. */
+static void add_publish(struct relock_request *request, const struct relock_client *client)
 {
-    static const char command[] = "spublish";
+    const char *command = is_sharded(client) ? "spublish" : "publish";
 
-    if (is_sharded(resource))
+    if (is_in_cluster(client))
         add_text(request, command, strlen(command));
+}
+
+/* The arguments for the line of the lock: see scripts/line_ask.lua. */
+static void add_line(struct relock_request *request, const struct relock_resource *resource,
+                     enum relock_request_wait wait)
+{
+    bool is_clustered = is_in_cluster(resource->client);
+    bool listens = relock_resource_view_line(resource).is_listening;
+
+    if (wait == RELOCK_REQUEST_WAITS)
+        add_text(request, "", 0);
+    else if (wait != RELOCK_REQUEST_TRIES)
+        add_entry(request, resource->client, resource->kind->side);
+    else if (is_clustered)
+        add_text(request, "-", 1);
+    if (is_clustered || wait > RELOCK_REQUEST_WAITS)
+        add_text(request, listens ? "1" : "0", 1);
+    add_publish(request, resource->client);
 }
 
 static void add_side(struct relock_request *request, const struct relock_resource *resource)
@@ -146,17 +160,14 @@ void relock_request_lock(struct relock_request *request, const struct relock_hol
     if (resource->kind->is_queued) {
         add_patience(request, resource);
         add_text(request, (const char *[]){"0", "0", "1", "2"}[wait], 1);
-        add_publish(request, resource);
+        add_publish(request, resource->client);
         return;
     }
     if (!relock_kind_has_line(resource->kind))
         wait = RELOCK_REQUEST_WAITS;
-    if (resource->kind->primary || wait != RELOCK_REQUEST_TRIES)
+    if (resource->kind->primary || wait != RELOCK_REQUEST_TRIES || is_in_cluster(resource->client))
         add_field(request, request->beside, resource->primary, write_number);
-    if (wait == RELOCK_REQUEST_WAITS)
-        add_text(request, "", 0);
-    else if (wait != RELOCK_REQUEST_TRIES)
-        add_line(request, resource);
+    add_line(request, resource, wait);
 }
 
 void relock_request_unlock(struct relock_request *request, const struct relock_hold *hold,
@@ -170,9 +181,10 @@ void relock_request_unlock(struct relock_request *request, const struct relock_h
     add_announcement(request, resource);
     if (joins)
         add_entry(request, resource->client, resource->kind->side);
-    else if (is_sharded(resource) && !resource->kind->is_queued && !resource->kind->is_shared)
+    else if (is_in_cluster(resource->client) && !resource->kind->is_queued &&
+             !resource->kind->is_shared)
         add_text(request, "", 0); /* in the place of the entry */
-    add_publish(request, resource);
+    add_publish(request, resource->client);
 }
 
 void relock_request_publish(struct relock_request *request, struct relock_text channel,
@@ -190,6 +202,7 @@ void relock_request_leave(struct relock_request *request, const struct relock_cl
         .key = {name, len},
     };
     add_entry(request, client, side);
+    add_publish(request, client);
 }
 
 void relock_request_renew(struct relock_request *request, const struct relock_hold *hold)
@@ -243,5 +256,5 @@ void relock_request_force_unlock(struct relock_request *request,
     add_text(request, field, len);
     add_announcement(request, resource);
     add_side(request, resource);
-    add_publish(request, resource);
+    add_publish(request, resource->client);
 }

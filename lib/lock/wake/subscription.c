@@ -2,6 +2,8 @@
  * step() alone changes the state of a subscription. Waiters want it; a timer ends it when it is not
  * used; the I/O thread subscribes and unsubscribes, and reports the answers of Redis.
  *
+ * A lock has one subscription to its channel and, in a cluster, one to the client's inbox for it.
+ *
  * A subscription that is wanted again before the I/O thread has ended it (TO_RENEW) is made anew.
  * Only a new acknowledgement tells that no message is missed from then on.
  */
@@ -17,6 +19,7 @@
 #include "redis/io/io.h"
 
 #define LINGER_MS 1000
+#define INBOX_LINGER_MS 10000
 #define RETRY_MS 100 /* after a subscription for which there was no memory */
 
 enum event {
@@ -48,9 +51,17 @@ static const enum relock_subscription_state next_state[][N_EVENTS] = {
 };
 /* clang-format on */
 
-static bool is_wanted(const struct relock_resource *resource)
+/* What the subscriptions to the channel and to the inbox differ in. The channel names are of
+ * RELOCK_CHANNEL_MAX. */
+struct relock_subscription_ops {
+    size_t (*name)(const struct relock_resource *resource, char *name);
+    bool (*is_in_use)(struct relock_resource *resource);
+    relock_channel_fn *hear;
+};
+
+static bool is_wanted(const struct relock_subscription *subscription)
 {
-    enum relock_subscription_state state = resource->subscription.state;
+    enum relock_subscription_state state = subscription->state;
 
     return state == TO_BEGIN || state == PENDING || state == ACTIVE || state == TO_RENEW;
 }
@@ -63,18 +74,47 @@ static bool is_to_be_synced(enum relock_subscription_state state)
 static void sync_channel(struct relock_client *client, struct relock_task *task)
     RELOCK_REQUIRES(client->mutex);
 
-static void step(struct relock_client *client, struct relock_resource *resource, enum event event)
-    RELOCK_REQUIRES(client->mutex)
+static void step(struct relock_client *client, struct relock_subscription *subscription,
+                 enum event event) RELOCK_REQUIRES(client->mutex)
 {
-    enum relock_subscription_state was = resource->subscription.state;
+    enum relock_subscription_state was = subscription->state;
     enum relock_subscription_state is = next_state[was][event];
 
-    resource->subscription.state = is;
+    subscription->state = is;
     if (!is_to_be_synced(is) || is_to_be_synced(was))
         return;
-    resource->refs++;
-    resource->subscription.task.run = sync_channel;
-    relock_client_post(client, &resource->subscription.task);
+    subscription->resource->refs++;
+    subscription->task.run = sync_channel;
+    relock_client_post(client, &subscription->task);
+}
+
+static void want(struct relock_client *client, struct relock_resource *resource,
+                 struct relock_subscription *subscription,
+                 const struct relock_subscription_ops *ops) RELOCK_REQUIRES(client->mutex)
+{
+    subscription->resource = resource;
+    subscription->ops = ops;
+    step(client, subscription, WANTED);
+}
+
+/* The subscription has not been used for a while, or could not be made. Unchecked: the I/O thread
+ * calls it with the mutex of the client, which no parameter names. */
+RELOCK_UNCHECKED static void look_again(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_subscription *subscription =
+        RELOCK_CONTAINER(struct relock_subscription, timer, timer);
+    struct relock_resource *resource = subscription->resource;
+
+    (void)now_ms;
+    step(resource->client, subscription,
+         subscription->ops->is_in_use(resource) ? WANTED : UNWANTED);
+}
+
+static void look_again_in(struct relock_client *client, struct relock_subscription *subscription,
+                          uint64_t ms) RELOCK_REQUIRES(client->mutex)
+{
+    subscription->timer.fire = look_again;
+    relock_client_set_timer(client, &subscription->timer, relock_clock_in(ms));
 }
 
 /* ---- the locks ----------------------------------------------------------------------------- */
@@ -82,13 +122,6 @@ static void step(struct relock_client *client, struct relock_resource *resource,
 bool relock_subscription_is_active(struct relock_resource *resource)
 {
     return relock_resource_with_channel(resource)->subscription.state == ACTIVE;
-}
-
-void relock_subscription_want(struct relock_client *client, struct relock_resource *resource)
-{
-    resource = relock_resource_with_channel(resource);
-    if (resource->kind->channel)
-        step(client, resource, WANTED);
 }
 
 static bool is_used(struct relock_resource *resource)
@@ -110,25 +143,17 @@ static bool is_in_use(struct relock_resource *resource)
     return is_used(resource) || (readers && is_used(readers));
 }
 
-/* The subscription has not been used for a while, or could not be made. Unchecked: the I/O thread
- * calls it with the mutex of the client, which no parameter names. */
-RELOCK_UNCHECKED static void look_again(struct relock_timer *timer, uint64_t now_ms)
+static bool is_in_line(struct relock_resource *resource)
 {
-    struct relock_resource *resource =
-        RELOCK_CONTAINER(struct relock_resource, subscription.timer, timer);
-
-    (void)now_ms;
-    if (is_in_use(resource))
-        step(resource->client, resource, WANTED);
-    else
-        step(resource->client, resource, UNWANTED);
+    return relock_listeners_await(resource) || resource->line.place > 0;
 }
 
-static void look_again_in(struct relock_client *client, struct relock_resource *resource,
-                          uint64_t ms) RELOCK_REQUIRES(client->mutex)
+/* `resource` is a primary. */
+static bool is_inbox_in_use(struct relock_resource *resource)
 {
-    resource->subscription.timer.fire = look_again;
-    relock_client_set_timer(client, &resource->subscription.timer, relock_clock_in(ms));
+    struct relock_resource *readers = relock_resource_readers(resource);
+
+    return is_in_line(resource) || (readers && is_in_line(readers));
 }
 
 void relock_subscription_idle(struct relock_client *client, struct relock_resource *resource)
@@ -138,8 +163,10 @@ void relock_subscription_idle(struct relock_client *client, struct relock_resour
     bool is_single = resource->kind->is_queued || resource->line.state != RELOCK_LINE_OUTSIDE;
 
     resource = relock_resource_with_channel(resource);
-    if (is_wanted(resource) && !is_in_use(resource))
-        look_again_in(client, resource, is_single ? 0 : LINGER_MS);
+    if (is_wanted(&resource->subscription) && !is_in_use(resource))
+        look_again_in(client, &resource->subscription, is_single ? 0 : LINGER_MS);
+    if (is_wanted(&resource->inbox) && !is_inbox_in_use(resource))
+        look_again_in(client, &resource->inbox, INBOX_LINGER_MS);
 }
 
 /* ---- the channel --------------------------------------------------------------------------- */
@@ -176,6 +203,17 @@ static bool hears_lease(struct relock_client *client, struct relock_resource *re
     return true;
 }
 
+static void take_event(struct relock_client *client, struct relock_subscription *subscription,
+                       enum relock_channel_event event) RELOCK_REQUIRES(client->mutex)
+{
+    if (event == RELOCK_CHANNEL_SUBSCRIBED)
+        step(client, subscription, ACKNOWLEDGED);
+    else if (event == RELOCK_CHANNEL_DOWN)
+        step(client, subscription, DOWN);
+    if (event != RELOCK_CHANNEL_MESSAGE)
+        subscription->is_refused = event == RELOCK_CHANNEL_REFUSED;
+}
+
 static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
 {
     struct relock_resource *resource = arg;
@@ -187,59 +225,109 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     relock_mutex_lock(&client->mutex);
     /* After any acknowledgement a retry is due: the release may have come before. After the end of
      * the connection, too: it may have been lost with it. */
-    if (event == RELOCK_CHANNEL_SUBSCRIBED)
-        step(client, resource, ACKNOWLEDGED);
-    else if (event == RELOCK_CHANNEL_DOWN)
-        step(client, resource, DOWN);
+    take_event(client, &resource->subscription, event);
     signal_sides(resource, is_message);
     relock_listeners_hear(client, resource,
                           is_message ? RELOCK_HEARD_MESSAGE : RELOCK_HEARD_CHANGE);
     relock_mutex_unlock(&client->mutex);
 }
 
-/* ---- the I/O thread ------------------------------------------------------------------------ */
-
-static void subscribe(struct relock_client *client, struct relock_resource *resource)
+static size_t name_channel(const struct relock_resource *resource, char *name)
 {
-    struct relock_pubsub *pubsub =
-        relock_node_io_pubsub(client->topology, relock_resource_key(resource));
-    char name[RELOCK_CHANNEL_MAX];
     size_t len =
         relock_keys_channel(name, resource->kind->channel, resource->name, resource->name_len);
 
     if (resource->kind->is_queued) {
         name[len++] = ':';
-        len += relock_keys_field(name + len, client->id, resource->number, "");
+        len += relock_keys_field(name + len, resource->client->id, resource->number, "");
     }
-    resource->subscription.subscriber =
-        relock_pubsub_subscribe(pubsub, name, len, on_channel, resource);
+    return len;
+}
+
+static const struct relock_subscription_ops channel_ops = {
+    .name = name_channel,
+    .is_in_use = is_in_use,
+    .hear = on_channel,
+};
+
+void relock_subscription_want(struct relock_client *client, struct relock_resource *resource)
+{
+    resource = relock_resource_with_channel(resource);
+    if (resource->kind->channel)
+        want(client, resource, &resource->subscription, &channel_ops);
+}
+
+/* ---- the inbox ----------------------------------------------------------------------------- */
+
+/* Messages may have been missed, and scripts take a client without a subscription out of the line.
+ */
+static void on_inbox(void *arg, enum relock_channel_event event, const char *text, size_t len)
+{
+    struct relock_resource *resource = arg;
+    struct relock_client *client = resource->client;
+
+    relock_mutex_lock(&client->mutex);
+    take_event(client, &resource->inbox, event);
+    if (event == RELOCK_CHANNEL_MESSAGE)
+        relock_line_hear_text(client, resource, text, len);
+    else
+        relock_line_ask_again_both(client, resource);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static size_t name_inbox(const struct relock_resource *resource, char *name)
+{
+    return relock_keys_slot_inbox(name, resource->client->id, resource->name, resource->name_len);
+}
+
+static const struct relock_subscription_ops inbox_ops = {
+    .name = name_inbox,
+    .is_in_use = is_inbox_in_use,
+    .hear = on_inbox,
+};
+
+void relock_subscription_want_inbox(struct relock_client *client, struct relock_resource *resource)
+{
+    want(client, resource->primary, &resource->primary->inbox, &inbox_ops);
+}
+
+/* ---- the I/O thread ------------------------------------------------------------------------ */
+
+static void subscribe(struct relock_client *client, struct relock_subscription *subscription)
+{
+    const struct relock_subscription_ops *ops = subscription->ops;
+    struct relock_resource *resource = subscription->resource;
+    struct relock_pubsub *pubsub =
+        relock_node_io_pubsub(client->topology, relock_resource_key(resource));
+    char name[RELOCK_CHANNEL_MAX];
+    size_t len = ops->name(resource, name);
+
+    subscription->subscriber = relock_pubsub_subscribe(pubsub, name, len, ops->hear, resource);
 }
 
 /* Under no mutex: the call may write a log line. */
-static void make_so(struct relock_client *client, struct relock_resource *resource,
+static void make_so(struct relock_client *client, struct relock_subscription *subscription,
                     enum relock_subscription_state wanted)
 {
-    struct relock_subscription *subscription = &resource->subscription;
-
     if (wanted != TO_BEGIN && subscription->subscriber) {
         relock_pubsub_unsubscribe(subscription->subscriber);
         subscription->subscriber = NULL;
     }
     if (wanted != TO_END)
-        subscribe(client, resource);
+        subscribe(client, subscription);
 }
 
 static void sync_channel(struct relock_client *client, struct relock_task *task)
 {
-    struct relock_resource *resource =
-        RELOCK_CONTAINER(struct relock_resource, subscription.task, task);
-    struct relock_subscription *subscription = &resource->subscription;
+    struct relock_subscription *subscription =
+        RELOCK_CONTAINER(struct relock_subscription, task, task);
+    struct relock_resource *resource = subscription->resource;
     enum relock_subscription_state wanted = subscription->state;
     bool had_subscriber = subscription->subscriber != NULL;
 
-    step(client, resource, SYNCED);
+    step(client, subscription, SYNCED);
     relock_mutex_unlock(&client->mutex);
-    make_so(client, resource, wanted);
+    make_so(client, subscription, wanted);
     relock_mutex_lock(&client->mutex);
 
     if (!had_subscriber && subscription->subscriber)
@@ -247,8 +335,8 @@ static void sync_channel(struct relock_client *client, struct relock_task *task)
     if (had_subscriber && !subscription->subscriber)
         relock_resources_unref(client, resource);
     if (wanted != TO_END && !subscription->subscriber) {
-        step(client, resource, FAILED);
-        look_again_in(client, resource, RETRY_MS);
+        step(client, subscription, FAILED);
+        look_again_in(client, subscription, RETRY_MS);
     }
     relock_resources_unref(client, resource);
 }

@@ -26,7 +26,8 @@ struct relock_node;
 /* ---- subscription ---------------------------------------------------------------------------- */
 
 /*
- * Subscription - to the channel of a lock, while a waiter of this process needs it
+ * Subscription - to the channel of a lock, while a waiter of this process needs it; in a cluster,
+ * also to the inbox of the client for this lock
  *
  * A waiter that is refused wants the channel, and the I/O thread subscribes to it. The subscription
  * ends a little later than its last use, so that contention does not churn SUBSCRIBE and
@@ -40,6 +41,11 @@ bool relock_subscription_is_active(struct relock_resource *resource);
 
 /* For a waiter that was refused. Does nothing if releases are not published. */
 void relock_subscription_want(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+
+/* In a cluster: for a waiter for a lock that has a line. The inbox has the slot of the lock, and
+ * stays subscribed for a while after the last wait. */
+void relock_subscription_want_inbox(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
 /* To be called when a waiter or the local owner is gone: the subscription ends a little later if
@@ -192,6 +198,23 @@ void relock_drain_left(struct relock_client *client, uint64_t owner) RELOCK_REQU
 /* This client has freed the lock. Does nothing unless a slot of the cluster is half moved. */
 void relock_echo_release(struct relock_client *client, const struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
+
+/* ---- alarm ----------------------------------------------------------------------------------- */
+
+/*
+ * Alarm - tells the waiters of a cluster that a lock was released while its slot is half moved
+ *
+ * A message to an inbox, or on the channel of a lock, may then not reach a client, because that is
+ * subscribed at the other node. So the script that releases such a lock also publishes the name on
+ * one channel for the whole cluster, with PUBLISH, which reaches the subscribers of all nodes. Each
+ * client that waits in a line is subscribed to it at one node, from its first wait until it is
+ * freed.
+ *
+ * Threads: any, with the mutex of the client held.
+ */
+
+/* For a waiter of a cluster that was refused. */
+void relock_alarm_want(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* ---- line ------------------------------------------------------------------------------------ */
 

@@ -37,7 +37,7 @@ struct relock_conn_id;
 struct relock_node;
 struct relock_orphan;
 
-#define RELOCK_CALL_ARGS 6
+#define RELOCK_CALL_ARGS 7
 
 /* Where a command of a pipeline is in flight. Changes if a node redirects the command. */
 struct relock_flight {

@@ -179,22 +179,18 @@ static void each_change_is_a_reason_to_ask(void **state)
     assert_int_equal(resource->retry, RELOCK_RETRY_NONE);
 }
 
-/* There, each lock's own channel wakes its waiters. */
+/* There, the waiters of each lock have an inbox of their own. */
 static void in_a_cluster_it_is_for_recalls_alone(void **state)
 {
     (void)state;
     client.server.url.cluster = true;
-    assert_false(relock_inbox_want(&client));
-    sync_inbox();
-    assert_int_equal(channel.n_subscribed, 0);
     relock_inbox_want_recalls(&client);
     sync_inbox();
     assert_int_equal(channel.n_subscribed, 1);
     wait_on(resource);
     happens(RELOCK_CHANNEL_SUBSCRIBED);
     assert_true(relock_inbox_hears_recalls(&client));
-    assert_false(relock_inbox_is_open(&client));
-    assert_true(relock_inbox_is_refused(&client));
+    assert_false(relock_inbox_is_open_for(&client, resource));
     assert_int_equal(resource->retry, RELOCK_RETRY_NONE);
 }
 
