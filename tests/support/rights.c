@@ -3,11 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define USER "locker"
-#define PASSWORD "secret"
-
 #define LINE_MAX_LEN 1024
-#define LINE_BEGINS "    ACL SETUSER " USER " on >" PASSWORD " "
+#define LINE_BEGINS "    ACL SETUSER " RIGHTS_USER " on >" RIGHTS_PASSWORD " "
 
 /* The line of the page under `    # kind`, from its first right on. */
 static void read_rights(const char *path, const char *kind, char rights[LINE_MAX_LEN])
@@ -37,9 +34,9 @@ static void allow(char command[LINE_MAX_LEN], const char *right)
 }
 
 /* In one command: clients of this user may be at work. */
-void rights_give(struct fixture *f, const char *page, const char *kind, const char *without)
+void rights_give_at(struct probe *probe, const char *page, const char *kind, const char *without)
 {
-    char command[LINE_MAX_LEN] = "ACL SETUSER " USER " reset on >" PASSWORD;
+    char command[LINE_MAX_LEN] = "ACL SETUSER " RIGHTS_USER " reset on >" RIGHTS_PASSWORD;
     char line[LINE_MAX_LEN], word[64];
     const char *rights = line;
     int n;
@@ -48,13 +45,18 @@ void rights_give(struct fixture *f, const char *page, const char *kind, const ch
     for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
         if (!without || strncmp(word, without, strlen(without)) != 0)
             allow(command, word);
-    assert_int_equal(probe_int(f->probe, command), 0);
+    assert_int_equal(probe_int(probe, command), 0);
+}
+
+void rights_give(struct fixture *f, const char *page, const char *kind, const char *without)
+{
+    rights_give_at(f->probe, page, kind, without);
 }
 
 struct relock_client *rights_client(struct fixture *f, uint64_t lease_ms, unsigned flags)
 {
-    return fixture_client(f, &(struct relock_options){.user = USER,
-                                                      .password = PASSWORD,
+    return fixture_client(f, &(struct relock_options){.user = RIGHTS_USER,
+                                                      .password = RIGHTS_PASSWORD,
                                                       .recheck_ms = NEVER_MS,
                                                       .watchdog_timeout_ms = lease_ms,
                                                       .flags = flags});

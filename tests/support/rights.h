@@ -12,6 +12,13 @@
  * begin with "orders". `without`: not those that begin with this text; NULL: all. */
 void rights_give(struct fixture *f, const char *page, const char *kind, const char *without);
 
+/* The same, at one server. */
+void rights_give_at(struct probe *probe, const char *page, const char *kind, const char *without);
+
+/* The name and the password of the user. */
+#define RIGHTS_USER "locker"
+#define RIGHTS_PASSWORD "secret"
+
 /* A client of that user, whose waiters never recheck. */
 struct relock_client *rights_client(struct fixture *f, uint64_t lease_ms, unsigned flags);
 

@@ -65,6 +65,26 @@ static void the_key_and_the_channel_of_a_name_share_a_slot(void **state)
     }
 }
 
+/* Of the names that a cluster admits. */
+static void the_inbox_for_a_lock_has_the_slot_of_the_lock(void **state)
+{
+    static const char *const names[] = {"orders", "{shop}:orders", "a{b}c{d}", "{a{b}", "a:{b c}"};
+    static const char id[] = "5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b6a";
+    char inbox[RELOCK_CHANNEL_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct relock_text key = {names[i], strlen(names[i])};
+        struct relock_text other = {inbox,
+                                    relock_keys_slot_inbox(inbox, id, names[i], strlen(names[i]))};
+
+        assert_true(relock_keys_share_slot(names[i], strlen(names[i])));
+        assert_int_equal(other.len, strlen(inbox));
+        assert_int_equal(relock_slot_of(other), relock_slot_of(key));
+    }
+    assert_string_equal(inbox, "relock_client:{b c}:5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b6a");
+}
+
 static void an_unterminated_name_is_read_only_to_the_limit(void **state)
 {
     /* AddressSanitizer and valgrind detect a byte written beyond the end. */
@@ -250,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_name_has_one_to_4096_bytes),
         cmocka_unit_test(names_with_half_a_tag_share_no_slot),
         cmocka_unit_test(the_key_and_the_channel_of_a_name_share_a_slot),
+        cmocka_unit_test(the_inbox_for_a_lock_has_the_slot_of_the_lock),
         cmocka_unit_test(an_unterminated_name_is_read_only_to_the_limit),
         cmocka_unit_test(a_field_is_the_client_and_the_number_of_the_hold),
         cmocka_unit_test(a_channel_has_the_name_in_braces_unless_it_has_some_itself),
