@@ -93,6 +93,7 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     relock_outbox_drop_all(client, &client->guarded.commands);
     relock_line_close(client);
     relock_listeners_deliver(client);
+    relock_batch_drop_all(client);
     while ((hold = client->guarded.holds)) {
         relock_client_unset_timer(client, &hold->timer);
         hold->refs = 2; /* one may be that of its loss */

@@ -15,6 +15,9 @@
 /* The pub/sub connection is pinged after a silence of this many `recheck_ms`. */
 #define PING_RECHECKS 2
 
+/* Clients of a machine share its clock, and renew at different times of it. */
+#define PHASES 65536
+
 static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_timer *timer;
@@ -28,6 +31,7 @@ static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mu
             relock_mutex_lock(&client->mutex);
         }
     }
+    relock_batch_send_all(client);
 }
 
 /* Whether messages are for this thread: other threads would only hand them on. */
@@ -126,6 +130,7 @@ int relock_io_start(struct relock_client *client)
     int r;
 
     client->fire_hold = relock_watchdog_fire;
+    client->guarded.batches.phase = relock_ident_jitter(PHASES);
     r = relock_loop_new(iterate, client, &client->loop);
     if (r < 0)
         return r;

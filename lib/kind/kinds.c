@@ -10,10 +10,11 @@
 /* ---- a hash in Redis: the format of Redisson's RLock ------------------------------------------
  */
 
-#define HASH                                                                 \
-    .operations = &relock_command_operations, .renew = &relock_script_renew, \
-    .extend = &relock_script_extend, .inspect = &relock_script_inspect,      \
-    .look = &relock_script_hexists, .field_suffix = "", .message = RELOCK_MESSAGE_FREE
+#define HASH                                                                               \
+    .operations = &relock_command_operations, .renew = &relock_script_renew,               \
+    .renew_many = &relock_script_renew_many, .extend = &relock_script_extend,              \
+    .inspect = &relock_script_inspect, .look = &relock_script_hexists, .field_suffix = "", \
+    .message = RELOCK_MESSAGE_FREE
 
 /* A lock in such a hash, without a queue in Redis. */
 #define LIKE_REENTRANT \
@@ -83,13 +84,13 @@ int relock_fairlock_new(struct relock_client *client, const char *name, struct r
  * waiters have Redis report changes of the key, and poll while it does not. With
  * RELOCK_ANNOUNCE_PLAIN clients of this library also publish their releases.
  */
-#define PLAIN                                                                                   \
-    .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                   \
-    .renew = &relock_script_plain_renew, .extend = &relock_script_plain_renew,                  \
-    .inspect = &relock_script_plain_inspect, .force_unlock = &relock_script_plain_force_unlock, \
-    .look = &relock_script_getrange, .message = RELOCK_MESSAGE_FREE, .has_token_only = true,    \
-    .is_polled = true, .is_watched = true, .is_handed_off = true,                               \
-    .operations = &relock_command_operations
+#define PLAIN                                                                                      \
+    .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                      \
+    .renew = &relock_script_plain_renew, .renew_many = &relock_script_plain_renew_many,            \
+    .extend = &relock_script_plain_renew, .inspect = &relock_script_plain_inspect,                 \
+    .force_unlock = &relock_script_plain_force_unlock, .look = &relock_script_getrange,            \
+    .message = RELOCK_MESSAGE_FREE, .has_token_only = true, .is_polled = true, .is_watched = true, \
+    .is_handed_off = true, .operations = &relock_command_operations
 
 static const struct relock_kind silent = {PLAIN};
 

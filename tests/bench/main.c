@@ -53,7 +53,8 @@
     "  --threads A,B      threads of each process, up to 64 [1]\n"                            \
     "  --holds A,B        milliseconds for which the lock is held, up to 1000 [0.2,20]\n"     \
     "  --servers N        a red lock on N servers of its own, 3 to 9\n"                       \
-    "  --grid             by default 2,3,5,8,32,100,200; 1,2,8; 0,0.2,5,20,200 instead\n"     \
+    "  --grid             by default 2,3,5,8,32,100,200; 1,2,8; 0,0.2,5,20,200 instead;\n"    \
+    "                     the row renewals also measures 1,000,000 locks\n"                   \
     "  --against PROGRAM  the relock-bench of another revision measures the same, in turns\n" \
     "  --cell P,T,MS,MIN,MAX[,N]  measures one cell for MIN to MAX seconds; prints bare figures\n"
 
@@ -81,6 +82,7 @@ static const struct row {
     {"fairness", row_fairness, "two processes x 8 threads on one lock"},
     {"contention", row_contention, "2 to 200 processes on one lock: shares, waits, commands"},
     {"holds", row_holds, "10,000 held locks: renewals, processor time, memory"},
+    {"renewals", row_renewals, "1000 and 100,000 held locks: what renewals cost the server"},
     {"handles", row_handles, "100,000 lock handles: time and memory of each"},
     {"names", row_names, "10,000 names that are waited for: time of each"},
     {"red", row_red, "a lock on five servers against one, and with two of them hanging"},

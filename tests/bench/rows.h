@@ -104,6 +104,9 @@ void row_contention(const struct plan *plan, struct report *report);
 /* Many held locks: whether they are renewed in time, and the cost. */
 void row_holds(const struct plan *plan, struct report *report);
 
+/* Many held locks: what their renewals cost the server, and calls beside them. */
+void row_renewals(const struct plan *plan, struct report *report);
+
 /* Many handles, and many contended names: the cost of each, among few and among many. */
 void row_handles(const struct plan *plan, struct report *report);
 void row_names(const struct plan *plan, struct report *report);

@@ -36,6 +36,7 @@ RESULTS = {
     "fairness": ["fairness"],
     "contention": [f"contention_{n}_2_0.2" for n in [2, 8, 10]] + ["contention_scale_2_0.2"],
     "holds": ["holds"],
+    "renewals": ["renewals_1000", "renewals_100000"],
     "handles": ["handles"],
     "names": ["names"],
     "red": ["red", "red_network"],

@@ -154,9 +154,19 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     client->guarded.stats.holds++;
 }
 
+/* When a hold is renewed whose last renewal was sent at `sent_ms`. Holds that are renewed at about
+ * the same time meet in one script. */
+static uint64_t next_renewal_ms(const struct relock_hold *hold, uint64_t sent_ms)
+{
+    const struct relock_client *client = hold->resource->client;
+
+    return relock_hold_meeting_ms(sent_ms, relock_hold_renewal_ms(hold->renewal_ms),
+                                  client->guarded.stats.holds, client->guarded.batches.phase);
+}
+
 static void start_lease(struct relock_hold *hold, uint64_t sent_ms, uint64_t lease_ms)
 {
-    hold->renew_at_ms = relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms));
+    hold->renew_at_ms = next_renewal_ms(hold, sent_ms);
     hold->valid_until_ms = relock_hold_valid_until(sent_ms, lease_ms);
 }
 
@@ -223,7 +233,7 @@ void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
 {
     relock_holds_send_check(hold, now_ms);
     /* The schedule is absolute: from when it was asked, not from when it was answered. */
-    hold->renew_at_ms = relock_clock_after(now_ms, relock_hold_renewal_ms(hold->renewal_ms));
+    hold->renew_at_ms = next_renewal_ms(hold, now_ms);
 }
 
 void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms)
@@ -273,8 +283,7 @@ void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold
         hold->state = RELOCK_HOLD_HELD;
     /* Meanwhile the next renewal may have failed. A suspect hold waits for a connection to repeat
      * it, and a held one does not. */
-    hold->renew_at_ms = relock_clock_sooner(
-        hold->renew_at_ms, relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms)));
+    hold->renew_at_ms = relock_clock_sooner(hold->renew_at_ms, next_renewal_ms(hold, sent_ms));
     client->guarded.stats.renewed++;
     RELOCK_PROBE(renew, hold->resource->name, hold->owner,
                  relock_clock_left(now_ms, hold->valid_until_ms));

@@ -281,14 +281,24 @@ bool relock_losses_block(const struct relock_hold *hold);
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
+/* ---- batch ---------------------------------------------------------------------------------- */
+
+/* Renewals and checks of many holds by one script: see private.h. */
+
+/* Sends the batches to which holds were added. */
+void relock_batch_send_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* The I/O thread has ended: drops all batches, without their references to holds. */
+void relock_batch_drop_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
 /* ---- watchdog -------------------------------------------------------------------------------- */
 
 /*
  * Watchdog - renews and checks holds, and notices when one is lost
  *
- * A hold is renewed three tenths of its lease after its last renewal was sent. Renewals are
- * pipelined, one key each. If one fails, its hold is suspect and the renewal is repeated, until the
- * hold is no longer certain and so lost. The same timer drives holds that settle.
+ * A hold is renewed three tenths of its lease after its last renewal was sent, or a little sooner
+ * together with others. If a renewal fails, its hold is suspect and the renewal is repeated, until
+ * the hold is no longer certain and so lost. The same timer drives holds that settle.
  *
  * If the client has `min_replicas`, a renewal makes a hold certain for longer only after replicas
  * have acknowledged it. watchdog.c has the states of that.

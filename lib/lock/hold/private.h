@@ -9,6 +9,7 @@
 #include "lock/hold/acquire.h"
 #include "lock/state/client.h"
 #include "lock/state/hold.h"
+#include "lock/state/kind.h"
 #include "lock/state/resource.h"
 
 #include <stdbool.h>
@@ -155,5 +156,60 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms);
 
 /* The hold needs no reports any more. */
 void relock_tracked_drop(struct relock_hold *hold);
+
+/* ---- watchdog ------------------------------------------------------------------------------- */
+
+/*
+ * For batch.c. `renews`, or only checks; `node` is that of the lock, NULL: none is known;
+ * `is_tracked` as relock_tracked_take() said. Each arms the timer of the hold.
+ */
+
+/* Asks for this hold by itself. Certainty counts from `now_ms`. */
+void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_node *node, bool renews, bool is_tracked, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* A script of many did not find this hold, which is live, or said nothing about it: asks for the
+ * hold by itself. */
+void relock_watchdog_ask_again(struct relock_client *client, struct relock_hold *hold, bool renews,
+                               enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex);
+
+/* The command for this hold has ended; `verdict` counts with RELOCK_OK. */
+void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold, bool renews,
+                         int result, enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex);
+
+/* ---- batch ---------------------------------------------------------------------------------- */
+
+/*
+ * Batch - renews and checks many holds by one script
+ *
+ * Commands about holds that are due in one turn of the I/O thread meet in batches: one for each
+ * kind of lock at each node, and in a cluster of each slot. A batch is sent when it is full, or at
+ * the end of the turn. If it has one hold only, that is asked for by itself.
+ *
+ * The script gives each lock a result of its own. A result that the hold is renewed counts, and so
+ * does one that another owner has the lock. For any other, the hold is asked for by itself, and
+ * that answer counts: a proxy may have sent the script to a server that has only its first key.
+ *
+ * The script is not tracked, because Redis before 7.2 then tracks all its keys once for each
+ * command in it (findings/tracked-script-keys.sh). EXISTS follows, which is. If the script has to
+ * be sent again, to load it or to another node, its writes come after EXISTS and end the tracking:
+ * then the reply to EXISTS comes first, and the holds count as not tracked.
+ *
+ * Threads: the I/O thread, with the mutex of the client held.
+ */
+
+/* Renews the hold, or only checks it, in a batch or by itself. `node` is that of the lock, NULL:
+ * none is known. `is_tracked`: relock_tracked_take() said so. Certainty counts from `now_ms`. */
+void relock_batch_add(struct relock_client *client, struct relock_hold *hold,
+                      struct relock_node *node, bool renews, bool is_tracked, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* A script of many did not find a hold that Redis has: each hold is asked for by itself, for a
+ * while. Returns whether to log that. */
+bool relock_batch_distrust(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* Logs why holds are asked for by themselves. Under no mutex. */
+void relock_batch_log(const struct relock_client *client, const char *why);
 
 #endif

@@ -353,42 +353,11 @@ uint64_t relock_watchdog_answer_ms(const struct relock_options *options)
     return relock_clock_sooner(relock_clock_later(ms, ANSWER_MIN_MS), options->command_timeout_ms);
 }
 
-/* ---- sending ------------------------------------------------------------------------------- */
-
-/* Finds the node of the request, and whether the node is to track it; if it does not track yet, it
- * is to begin. Returns NULL if no node is known. */
-static struct relock_node *aim(struct relock_client *client, struct relock_hold *hold,
-                               struct relock_request *request, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_node *node = relock_node_io_open(client->topology, request->call.key);
-
-    if (relock_tracked_take(hold, node, now_ms))
-        request->call.tracker = &hold->tracked.tracker;
-    return node;
-}
-
-/* `fn` gets the hold, with a reference. */
-static int send(struct relock_client *client, struct relock_hold *hold, struct relock_node *node,
-                const struct relock_request *request, relock_pipeline_fn *fn)
-    RELOCK_REQUIRES(client->mutex)
-{
-    int r = relock_pipeline_call(node ? node->pipeline : NULL, &request->call, fn,
-                                 relock_holds_ref(hold));
-
-    if (r == RELOCK_OK)
-        relock_tracked_sent(hold, request->call.tracker ? node : NULL);
-    else
-        relock_holds_unref(client, hold);
-    return r;
-}
-
 /* ---- renewals ------------------------------------------------------------------------------ */
 
-static void take_answer(struct relock_client *client, struct relock_hold *hold,
-                        const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+static void take_verdict(struct relock_client *client, struct relock_hold *hold,
+                         enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex)
 {
-    enum relock_verdict verdict = relock_verdict_renewal(reply);
     uint64_t now_ms = relock_clock_now_ms();
 
     if (verdict == RELOCK_VERDICT_DONE && confirm_is_needed(client, hold)) {
@@ -402,15 +371,24 @@ static void take_answer(struct relock_client *client, struct relock_hold *hold,
         relock_let_go_suspect(client, hold, RELOCK_E_SERVER);
 }
 
-/* Handles the answer to a renewal. Returns whether to log that Redis refused it. */
-static bool take_result(struct relock_client *client, struct relock_hold *hold, int result,
-                        const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+/* The answer to a renewal, or none: `verdict` counts with RELOCK_OK. Returns whether to log that
+ * Redis refused it. */
+static bool end_renewal(struct relock_client *client, struct relock_hold *hold, int result,
+                        enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex)
 {
-    if (result == RELOCK_OK)
-        take_answer(client, hold, reply);
-    else
+    bool is_live = relock_hold_is_live(hold);
+
+    if (is_live && result == RELOCK_OK)
+        take_verdict(client, hold, verdict);
+    else if (is_live)
         relock_let_go_suspect(client, hold, result);
-    return result < 0 && result != RELOCK_E_CONN;
+    relock_tracked_answered(hold, relock_clock_now_ms());
+    if (result == RELOCK_OK && !hold->tracked.tracker)
+        relock_watchdog_own_change(client, hold->resource);
+    relock_holds_end_command(client, hold, relock_clock_now_ms());
+    if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
+        relock_observer_tell_renewed(client, hold);
+    return is_live && result < 0 && result != RELOCK_E_CONN;
 }
 
 static void log_refusal(const struct relock_client *client, const struct relock_resource *resource,
@@ -426,66 +404,17 @@ static void log_refusal(const struct relock_client *client, const struct relock_
                      relock_log_name(resource->name, name), (unsigned long long)owner, why);
 }
 
-static void on_renewed(void *arg, int result, const struct redisReply *reply)
-{
-    struct relock_hold *hold = arg;
-    struct relock_client *client = hold->resource->client;
-    bool refused = false;
-    uint64_t owner;
-
-    relock_mutex_lock(&client->mutex);
-    owner = hold->owner;
-    if (relock_hold_is_live(hold))
-        refused = take_result(client, hold, result, reply);
-    relock_tracked_answered(hold, relock_clock_now_ms());
-    if (result == RELOCK_OK && !hold->tracked.tracker)
-        relock_watchdog_own_change(client, hold->resource);
-    relock_holds_end_command(client, hold, relock_clock_now_ms());
-    if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
-        relock_observer_tell_renewed(client, hold);
-    if (refused) { /* the reference keeps the resource meanwhile */
-        relock_mutex_unlock(&client->mutex);
-        log_refusal(client, hold->resource, owner, result, relock_reply_error(reply));
-        relock_mutex_lock(&client->mutex);
-    }
-    relock_holds_unref(client, hold);
-    relock_mutex_unlock(&client->mutex);
-}
-
-void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-{
-    struct relock_request request;
-    struct relock_node *node;
-    int r;
-
-    relock_request_renew(&request, hold);
-    node = aim(client, hold, &request, now_ms);
-    r = send(client, hold, node, &request, on_renewed);
-    if (r == RELOCK_OK)
-        relock_holds_send(hold, now_ms);
-    else
-        relock_let_go_suspect(client, hold, r);
-    relock_holds_arm(client, hold, now_ms);
-}
-
 /* ---- checks -------------------------------------------------------------------------------- */
 
-static void on_checked(void *arg, int result, const struct redisReply *reply)
+static void end_check(struct relock_client *client, struct relock_hold *hold, int result,
+                      enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_hold *hold = arg;
-    struct relock_client *client = hold->resource->client;
     uint64_t now_ms = relock_clock_now_ms();
-    int reason = 0;
 
-    if (result == RELOCK_OK)
-        reason = relock_verdict_loss(relock_verdict_renewal(reply));
-    relock_mutex_lock(&client->mutex);
-    if (reason)
-        relock_cache_lose(client, hold, reason, now_ms);
+    if (result == RELOCK_OK && relock_verdict_loss(verdict))
+        relock_cache_lose(client, hold, relock_verdict_loss(verdict), now_ms);
     relock_tracked_answered(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
-    relock_holds_unref(client, hold);
-    relock_mutex_unlock(&client->mutex);
 }
 
 /* Returns whether the reply to a look says that the hold is there. */
@@ -517,24 +446,167 @@ static void on_looked(void *arg, int result, const struct redisReply *reply)
     relock_mutex_unlock(&client->mutex);
 }
 
-static void check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+/* ---- sending ------------------------------------------------------------------------------- */
+
+/* The verdict of an answer about this hold alone. Without a connection, what a script of many did
+ * not find is gone. */
+static enum relock_verdict judge(struct relock_hold *hold, int *result,
+                                 const struct redisReply *reply)
+{
+    bool is_missed = hold->is_missed;
+
+    hold->is_missed = false;
+    if (*result == RELOCK_OK)
+        return relock_verdict_renewal(reply);
+    if (!is_missed || *result != RELOCK_E_CONN)
+        return RELOCK_VERDICT_FAILED;
+    *result = RELOCK_OK;
+    return RELOCK_VERDICT_GONE;
+}
+
+static void on_answered(struct relock_hold *hold, bool renews, int result,
+                        const struct redisReply *reply)
+{
+    struct relock_client *client = hold->resource->client;
+    bool is_refused = false;
+    bool is_misled = false;
+    enum relock_verdict verdict;
+    uint64_t owner;
+
+    relock_mutex_lock(&client->mutex);
+    owner = hold->owner;
+    is_misled = hold->is_missed;
+    verdict = judge(hold, &result, reply);
+    is_misled = is_misled && verdict == RELOCK_VERDICT_DONE && relock_batch_distrust(client);
+    if (renews)
+        is_refused = end_renewal(client, hold, result, verdict);
+    else
+        end_check(client, hold, result, verdict);
+    relock_mutex_unlock(&client->mutex); /* the reference keeps the resource meanwhile */
+    if (is_refused)
+        log_refusal(client, hold->resource, owner, result, relock_reply_error(reply));
+    if (is_misled)
+        relock_batch_log(client, "it did not find a lock that is there");
+    relock_mutex_lock(&client->mutex);
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static void on_renewed(void *arg, int result, const struct redisReply *reply)
+{
+    on_answered(arg, true, result, reply);
+}
+
+static void on_checked(void *arg, int result, const struct redisReply *reply)
+{
+    on_answered(arg, false, result, reply);
+}
+
+/* `fn` gets the hold, with a reference. */
+static int send(struct relock_client *client, struct relock_hold *hold, struct relock_node *node,
+                const struct relock_request *request, relock_pipeline_fn *fn)
     RELOCK_REQUIRES(client->mutex)
 {
-    bool looks = hold->tracked.is_first && hold->resource->kind->look;
-    struct relock_request request;
-    struct relock_node *node;
+    int r = relock_pipeline_call(node ? node->pipeline : NULL, &request->call, fn,
+                                 relock_holds_ref(hold));
 
-    if (looks)
+    if (r == RELOCK_OK)
+        relock_tracked_sent(hold, request->call.tracker ? node : NULL);
+    else
+        relock_holds_unref(client, hold);
+    return r;
+}
+
+static int send_request(struct relock_client *client, struct relock_hold *hold,
+                        struct relock_node *node, bool renews, bool is_tracked)
+    RELOCK_REQUIRES(client->mutex)
+{
+    bool looks = !renews && is_tracked && hold->tracked.is_first && !hold->is_missed &&
+                 hold->resource->kind->look;
+    struct relock_request request;
+
+    if (renews)
+        relock_request_renew(&request, hold);
+    else if (looks)
         relock_request_look(&request, hold);
     else
         relock_request_check(&request, hold);
-    node = aim(client, hold, &request, now_ms);
-    if (request.call.tracker &&
-        send(client, hold, node, &request, looks ? on_looked : on_checked) == RELOCK_OK)
+    hold->tracked.tracker = NULL;
+    if (is_tracked)
+        request.call.tracker = &hold->tracked.tracker;
+    return send(client, hold, node, &request, renews ? on_renewed : looks ? on_looked : on_checked);
+}
+
+void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_node *node, bool renews, bool is_tracked, uint64_t now_ms)
+{
+    int r = send_request(client, hold, node, renews, is_tracked);
+
+    if (r == RELOCK_OK && renews)
+        relock_holds_send(hold, now_ms);
+    else if (r == RELOCK_OK)
         relock_holds_send_check(hold, now_ms);
-    else if (request.call.tracker)
-        relock_tracked_retry(hold, now_ms);
+    else {
+        enum relock_verdict verdict = judge(hold, &r, NULL);
+
+        if (is_tracked)
+            relock_tracked_retry(hold, now_ms);
+        relock_watchdog_end(client, hold, renews, r, verdict);
+    }
     relock_holds_arm(client, hold, now_ms);
+}
+
+void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold, bool renews,
+                         int result, enum relock_verdict verdict)
+{
+    if (renews)
+        (void)end_renewal(client, hold, result, verdict);
+    else
+        end_check(client, hold, result, verdict);
+}
+
+/* Finds the node of the lock, and whether the node is to track the command that is due; if the node
+ * does not track yet, it is to begin. Returns NULL if no node is known. */
+static struct relock_node *aim(struct relock_client *client, struct relock_hold *hold,
+                               bool *is_tracked, uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_node *node =
+        relock_node_io_open(client->topology, relock_resource_key(hold->resource));
+
+    *is_tracked = relock_tracked_take(hold, node, now_ms);
+    return node;
+}
+
+void relock_watchdog_ask_again(struct relock_client *client, struct relock_hold *hold, bool renews,
+                               enum relock_verdict verdict)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    bool is_tracked;
+    struct relock_node *node = aim(client, hold, &is_tracked, now_ms);
+
+    hold->is_missed = verdict == RELOCK_VERDICT_GONE;
+    relock_watchdog_ask(client, hold, node, renews && relock_hold_is_renewed(hold, now_ms),
+                        is_tracked, now_ms);
+}
+
+void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    bool is_tracked;
+    struct relock_node *node = aim(client, hold, &is_tracked, now_ms);
+
+    relock_batch_add(client, hold, node, true, is_tracked, now_ms);
+}
+
+static void check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    bool is_tracked;
+    struct relock_node *node = aim(client, hold, &is_tracked, now_ms);
+
+    if (is_tracked)
+        relock_batch_add(client, hold, node, false, true, now_ms);
+    else
+        relock_holds_arm(client, hold, now_ms);
 }
 
 /* ---- the timer ----------------------------------------------------------------------------- */

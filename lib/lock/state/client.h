@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 struct relock_async_command;
+struct relock_batch;
 struct relock_loop;
 struct relock_outbox_entry;
 struct relock_resource;
@@ -117,6 +118,15 @@ enum relock_inbox_state {
 
 /* So many lists share the waits that sleep, by owner. */
 #define RELOCK_ASLEEP_PARTS 256
+
+/* Renewals and checks of many locks by one script: hold/batch.h. */
+struct relock_batches {
+    struct relock_batch *open; /* to be sent in this turn of the I/O thread, the oldest first */
+    struct relock_batch *sent; /* not answered yet */
+    unsigned n_open;
+    uint64_t singly_until_ms; /* until then each lock has a script of its own */
+    unsigned phase; /* shifts the times of renewals against those of other clients; constant */
+};
 
 /* Commands for the I/O thread to send; outbox.c changes it. */
 struct relock_outbox {
@@ -210,6 +220,7 @@ struct relock_client {
         struct relock_resource *resources; /* by name */
         struct relock_hold *holds;         /* all, including those not yet granted */
         struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
+        struct relock_batches batches;     /* changed by batch.c alone */
         struct relock_task *to_tell;       /* losses, for the thread that calls on_lost */
         unsigned n_settling;
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */

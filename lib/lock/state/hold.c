@@ -12,6 +12,13 @@
  */
 #define RENEWAL_TENTHS 3
 
+/* A renewal may come forward by this part of the interval, to meet others. */
+#define EARLY_PART 10
+
+/* Many holds have shorter cells. Else a server would be busy with renewals alone for long, as they
+ * are due at the start of a cell. Enough for full scripts of several kinds of lock and nodes. */
+#define HOLDS_IN_A_CELL 256
+
 #define RETRY_PART 20
 #define RETRY_MIN_MS 10
 #define RETRY_MAX_MS 500
@@ -26,6 +33,22 @@ uint64_t relock_hold_valid_until(uint64_t sent_ms, uint64_t lease_ms)
 uint64_t relock_hold_renewal_ms(uint64_t lease_ms)
 {
     return lease_ms * RENEWAL_TENTHS / 10;
+}
+
+uint64_t relock_hold_meeting_ms(uint64_t sent_ms, uint64_t interval_ms, uint64_t n_holds,
+                                unsigned phase)
+{
+    uint64_t due_ms = relock_clock_after(sent_ms, interval_ms);
+    uint64_t early_ms = interval_ms / EARLY_PART;
+    uint64_t cell_ms;
+
+    if (n_holds > (uint64_t)HOLDS_IN_A_CELL * EARLY_PART)
+        early_ms = interval_ms * HOLDS_IN_A_CELL / n_holds;
+    if (early_ms < 2 || due_ms == RELOCK_NEVER)
+        return due_ms;
+    /* A power of two, so that the cells of all intervals begin together. */
+    cell_ms = UINT64_C(1) << (63 - __builtin_clzll(early_ms));
+    return due_ms - ((due_ms + phase) & (cell_ms - 1));
 }
 
 uint64_t relock_hold_retry_ms(uint64_t lease_ms)

@@ -114,6 +114,7 @@ struct relock_hold {
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
     bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
     bool is_left : 1;       /* lost, but Redis has it: the I/O thread releases it there */
+    bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
 
     uint64_t owner;
     uint64_t fencing_token;    /* of a fenced lock */
@@ -162,6 +163,14 @@ uint64_t relock_hold_valid_until(uint64_t sent_ms, uint64_t lease_ms);
 
 /* How often a lease is renewed. */
 uint64_t relock_hold_renewal_ms(uint64_t lease_ms);
+
+/*
+ * When a lease that was requested at `sent_ms`, and is to be renewed after `interval_ms`, is
+ * renewed: at most a tenth of the interval earlier, at the start of a cell of time, in which a
+ * client with `n_holds` renews many holds. Never later. `phase` shifts the cells.
+ */
+uint64_t relock_hold_meeting_ms(uint64_t sent_ms, uint64_t interval_ms, uint64_t n_holds,
+                                unsigned phase);
 
 /* How soon a failed renewal is repeated. */
 uint64_t relock_hold_retry_ms(uint64_t lease_ms);

@@ -171,6 +171,7 @@ struct relock_kind {
     const struct relock_script *lock;
     const struct relock_script *unlock;
     const struct relock_script *renew;
+    const struct relock_script *renew_many; /* the same for holds of many locks */
     const struct relock_script *extend;
     const struct relock_script *inspect;
     const struct relock_script *force_unlock;

@@ -74,6 +74,26 @@ void relock_request_check(struct relock_request *request, const struct relock_ho
  * the lock. */
 void relock_request_look(struct relock_request *request, const struct relock_hold *hold);
 
+/* The script that renews and checks holds of many locks of one kind, and of one node. */
+#define RELOCK_REQUEST_MANY 64
+
+struct relock_request_many {
+    struct relock_call call;
+    unsigned n;      /* holds that will be added; constant */
+    unsigned n_keys; /* holds that were added */
+    struct relock_text more[3 * RELOCK_REQUEST_MANY];
+    char fields[RELOCK_REQUEST_MANY][RELOCK_FIELD_MAX];
+    char leases[RELOCK_REQUEST_MANY][RELOCK_DECIMAL_MAX];
+};
+
+/* For `n` holds, all of which are then added. */
+void relock_request_many(struct relock_request_many *many, const struct relock_kind *kind,
+                         unsigned n);
+
+/* `renews`, or only checks. */
+void relock_request_many_add(struct relock_request_many *many, const struct relock_hold *hold,
+                             bool renews);
+
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, uint64_t lease_ms);
 

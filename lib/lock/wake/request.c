@@ -34,17 +34,22 @@ static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_
 }
 
 /* The field, or the token, of a hold in Redis; empty for the number 0. */
+static size_t write_field(char field[RELOCK_FIELD_MAX], const struct relock_resource *resource,
+                          uint64_t number)
+{
+    const struct relock_client *client = resource->client;
+
+    if (number == 0)
+        return 0;
+    if (resource->kind->has_token_only)
+        return relock_tokens_write(&client->tokens, number, field);
+    return relock_keys_field(field, client->id, number, resource->kind->field_suffix);
+}
+
 static void add_field(struct relock_request *request, char field[RELOCK_FIELD_MAX],
                       const struct relock_resource *resource, uint64_t number)
 {
-    const struct relock_client *client = resource->client;
-    size_t len = 0;
-
-    if (number > 0 && resource->kind->has_token_only)
-        len = relock_tokens_write(&client->tokens, number, field);
-    else if (number > 0)
-        len = relock_keys_field(field, client->id, number, resource->kind->field_suffix);
-    add_text(request, field, len);
+    add_text(request, field, write_field(field, resource, number));
 }
 
 static void add_entry(struct relock_request *request, const struct relock_client *client,
@@ -210,13 +215,46 @@ void relock_request_renew(struct relock_request *request, const struct relock_ho
     begin_lease(request, hold->resource->kind->renew, hold, hold->renewal_ms);
 }
 
+/* The lease of a check. */
+#define NO_LEASE "-1"
+
 void relock_request_check(struct relock_request *request, const struct relock_hold *hold)
 {
-    static const char no_lease[] = "-1"; /* also a lock without a lease has a longer one */
-
     begin(request, hold->resource->kind->renew, hold->resource);
-    add_text(request, no_lease, strlen(no_lease));
+    add_text(request, NO_LEASE, strlen(NO_LEASE));
     add_field(request, request->field, hold->resource, hold->number);
+}
+
+void relock_request_many(struct relock_request_many *many, const struct relock_kind *kind,
+                         unsigned n)
+{
+    many->call = (struct relock_call){
+        .script = kind->renew_many,
+        .more = many->more,
+        .n_more_keys = n - 1,
+        .n_more = n - 1 + 2 * n,
+    };
+    many->n = n;
+    many->n_keys = 0;
+}
+
+void relock_request_many_add(struct relock_request_many *many, const struct relock_hold *hold,
+                             bool renews)
+{
+    unsigned i = many->n_keys++;
+    struct relock_text key = relock_resource_key(hold->resource);
+    struct relock_text *args = &many->more[many->n - 1 + 2 * i];
+
+    if (i == 0)
+        many->call.key = key;
+    else
+        many->more[i - 1] = key;
+    args[0] = relock_text_of(NO_LEASE);
+    if (renews)
+        args[0] = (struct relock_text){many->leases[i],
+                                       relock_decimal(many->leases[i], hold->renewal_ms)};
+    args[1] = (struct relock_text){many->fields[i],
+                                   write_field(many->fields[i], hold->resource, hold->number)};
 }
 
 void relock_request_look(struct relock_request *request, const struct relock_hold *hold)

@@ -33,12 +33,14 @@ static enum relock_next_reply caching_or_call(const struct relock_sent_command *
 static struct relock_sent_command *sent_command_new(const struct relock_call *call, bool is_fenced,
                                                     bool is_tracked, struct relock_buffer *out)
 {
+    size_t n_keys = 1 + call->n_more_keys;
+    size_t n_args = call->n_args + call->n_more - call->n_more_keys;
     struct relock_sent_command *command = NULL;
     size_t from;
 
     if (is_tracked)
         write_caching(out);
-    relock_call_write_head(call->script, call->n_args, RELOCK_CALL_BY_HASH, out);
+    relock_call_write_head(call->script, n_keys, n_args, RELOCK_CALL_BY_HASH, out);
     from = out->len;
     relock_call_write_args(call, out);
     if (!out->failed)
@@ -52,7 +54,8 @@ static struct relock_sent_command *sent_command_new(const struct relock_call *ca
                                             .flight = call->flight,
                                             .tracker = call->tracker,
                                             .answered_by = call->answered_by,
-                                            .n_args = call->n_args,
+                                            .n_keys = n_keys,
+                                            .n_args = n_args,
                                             .len = out->len - from};
     command->next_reply = is_fenced ? RELOCK_NEXT_KILL : caching_or_call(command);
     memcpy(command->args, out->data + from, command->len);
@@ -96,8 +99,8 @@ static bool sent_command_repeat(struct relock_sent_command *command, enum relock
         relock_call_write_load(command->script, out);
     if (command->is_tracked)
         write_caching(out);
-    relock_call_write_head(command->script, command->n_args, loads ? RELOCK_CALL_BY_HASH : form,
-                           out);
+    relock_call_write_head(command->script, command->n_keys, command->n_args,
+                           loads ? RELOCK_CALL_BY_HASH : form, out);
     relock_buffer_append(out, command->args, command->len);
     if (out->failed) {
         relock_buffer_take_back(out, from);

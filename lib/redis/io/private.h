@@ -288,9 +288,10 @@ struct relock_sent_command {
     const struct relock_node **tracker; /* see call.h; constant */
     struct relock_node **answered_by;   /* likewise */
     struct relock_sent_command *next, *prev;
-    size_t n_args;
+    size_t n_keys;
+    size_t n_args; /* besides the keys */
     size_t len;
-    char args[]; /* as bytes */
+    char args[]; /* keys and arguments as bytes */
 };
 
 /* Called whenever a connection has been made. */

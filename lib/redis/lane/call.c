@@ -4,24 +4,43 @@
 #include "redis/lane/lane.h"
 #include "redis/server/reply.h"
 
-void relock_call_write_head(const struct relock_script *script, size_t n_args,
+/* The end of the head of a script, which says how many keys follow. */
+#define ONE_KEY "$1\r\n1\r\n"
+
+/* EVALSHA, the sha1 and the number of keys; or the name of a command. */
+static void write_by_hash(const struct relock_script *script, size_t n_keys,
+                          struct relock_buffer *buffer)
+{
+    bool is_script = *script->body != '\0';
+
+    if (n_keys == 1 || !is_script) {
+        relock_buffer_append(buffer, script->head.data, script->head.len);
+        return;
+    }
+    relock_buffer_append(buffer, script->head.data, script->head.len - strlen(ONE_KEY));
+    relock_command_number(buffer, n_keys);
+}
+
+void relock_call_write_head(const struct relock_script *script, size_t n_keys, size_t n_args,
                             enum relock_call_form form, struct relock_buffer *buffer)
 {
     if (form == RELOCK_CALL_LOADED)
         relock_call_write_load(script, buffer);
-    relock_command_begin(buffer, script->n_head + 1 + n_args);
+    relock_command_begin(buffer, script->n_head + n_keys + n_args);
     if (form == RELOCK_CALL_WHOLE) {
         relock_command_word(buffer, "EVAL");
         relock_command_word(buffer, script->body);
-        relock_command_word(buffer, "1");
+        relock_command_number(buffer, n_keys);
     } else {
-        relock_buffer_append(buffer, script->head.data, script->head.len);
+        write_by_hash(script, n_keys, buffer);
     }
 }
 
 void relock_call_write_args(const struct relock_call *call, struct relock_buffer *buffer)
 {
     relock_command_arg(buffer, call->key.data, call->key.len);
+    for (size_t i = 0; i < call->n_more; i++)
+        relock_command_arg(buffer, call->more[i].data, call->more[i].len);
     for (size_t i = 0; i < call->n_args; i++)
         relock_command_arg(buffer, call->args[i].data, call->args[i].len);
 }

@@ -49,6 +49,12 @@ struct relock_call {
     /* the script, or a command like one, and its arguments: set by the caller */
     const struct relock_script *script;
     struct relock_text key;
+
+    /* Of a script or a command for many locks of one node, in a cluster of one slot: `n_more_keys`
+     * further keys, and behind them arguments, `n_more` texts together. Else NULL. */
+    const struct relock_text *more;
+    size_t n_more_keys, n_more;
+
     struct relock_text args[RELOCK_CALL_ARGS];
     size_t n_args;
     struct relock_conn_id **fence; /* the connection to kill first; NULL: not needed */
@@ -91,8 +97,9 @@ enum relock_call_form {
 bool relock_call_next_form(const struct relock_script *script, bool asks,
                            enum relock_call_form *form);
 
-/* Append the commands of a call: up to the key, and the rest. */
-void relock_call_write_head(const struct relock_script *script, size_t n_args,
+/* Append the commands of a call: up to the first key, and the rest. `n_args` texts follow the
+ * keys. */
+void relock_call_write_head(const struct relock_script *script, size_t n_keys, size_t n_args,
                             enum relock_call_form form, struct relock_buffer *buffer);
 void relock_call_write_args(const struct relock_call *call, struct relock_buffer *buffer);
 

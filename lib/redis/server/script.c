@@ -25,13 +25,16 @@
 #define FORMS_plain_inspect RELOCK_REPLY_ARRAY_OF(5)
 #define FORMS_plain_lock ACQUIRES
 #define FORMS_plain_renew RELOCK_REPLY_INTEGER
+#define FORMS_plain_renew_many RELOCK_REPLY_ARRAY
 #define FORMS_plain_unlock RELEASES
 #define FORMS_publish_waits (RELOCK_REPLY_NIL | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_read_extend RELOCK_REPLY_INTEGER
 #define FORMS_read_lock ACQUIRES
 #define FORMS_read_renew RELOCK_REPLY_INTEGER
+#define FORMS_read_renew_many RELOCK_REPLY_ARRAY
 #define FORMS_read_unlock RELOCK_REPLY_INTEGER
 #define FORMS_renew RELOCK_REPLY_INTEGER
+#define FORMS_renew_many RELOCK_REPLY_ARRAY
 #define FORMS_rw_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_rw_inspect RELOCK_REPLY_ARRAY_OF(6)
 #define FORMS_unlock RELEASES
@@ -52,13 +55,14 @@ RELOCK_SCRIPT_MAP(XX)
                                                        1,     forms};
 COMMAND(hexists, "$7\r\nHEXISTS\r\n", RELOCK_REPLY_INTEGER)
 COMMAND(getrange, "$8\r\nGETRANGE\r\n", RELOCK_REPLY_STRING)
+COMMAND(exists, "$6\r\nEXISTS\r\n", RELOCK_REPLY_INTEGER)
 COMMAND(spublish, "$8\r\nSPUBLISH\r\n", RELOCK_REPLY_INTEGER)
 #undef COMMAND
 
 /* The others make their keys of the hash tag. */
 bool relock_script_has_one_key(const struct relock_script *script)
 {
-    return !strstr(script->body, "local tag = KEYS[1]");
+    return !strstr(script->body, "local tag = ");
 }
 
 const struct relock_script *const relock_scripts[] = {

@@ -25,6 +25,7 @@ RELOCK_SCRIPT_MAP(XX)
  * server has to load them. Not in `relock_scripts`. */
 extern const struct relock_script relock_script_hexists;
 extern const struct relock_script relock_script_getrange;
+extern const struct relock_script relock_script_exists;   /* may have further keys */
 extern const struct relock_script relock_script_spublish; /* the key is the channel */
 
 /* Whether the script needs no key but the lock itself. The line of waiting clients does not count,

@@ -187,7 +187,7 @@ static void a_full_table_of_tracked_keys_causes_few_checks(void **state)
     }
     let_pass(2000);
     print_message("%d checks\n", (int)(tracked_count(f->probe) - before));
-    assert_in_range(tracked_count(f->probe) - before, N, 10 * N);
+    assert_in_range(tracked_count(f->probe) - before, 1, 10 * N);
     assert_int_equal(losses_count(f->losses), 0);
     for (int i = 0; i < N; i++)
         assert_result(relock_unlock(locks[i]), RELOCK_OK);
@@ -225,7 +225,7 @@ static void a_multi_lock_is_lost_at_once_when_a_member_becomes_another_type(void
     assert_result(relock_multilock_new((struct relock_lock *[]){orders, bills}, 2, both),
                   RELOCK_OK);
     assert_result(relock_lock(*both), RELOCK_OK);
-    assert_true(tracked_wait(f->probe, before + 2));
+    assert_true(tracked_wait(f->probe, before + 1)); /* both by one script, or one of them */
     kind_replace(f, "bills", 0);
     assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
     assert_string_equal(losses_get(f->losses, 0).name, "bills");

@@ -32,7 +32,7 @@ static void certainty_counts_from_the_send_of_the_acquire(void **state)
     (void)state;
 
     assert_int_equal(hold->valid_until_ms, sent_ms + LEASE_MS - 302);
-    assert_int_equal(hold->renew_at_ms, sent_ms + RENEWAL_MS);
+    assert_int_equal(hold->renew_at_ms, renewal_after(sent_ms));
     assert_true(relock_timer_is_set(&client.guarded.timers, &hold->timer));
     assert_int_equal(hold->timer.due_ms, hold->renew_at_ms);
     finish();
@@ -80,12 +80,12 @@ static void a_renewal_sets_the_timer_once(void **state)
 
     relock_holds_send(hold, renewed_ms);
     relock_holds_arm(&client, hold, renewed_ms);
-    assert_int_equal(hold->timer.due_ms, renewed_ms + RENEWAL_MS);
+    assert_int_equal(hold->timer.due_ms, renewal_after(renewed_ms));
     relock_timer_init(&later, NULL);
     relock_timer_set(&client.guarded.timers, &later, hold->timer.due_ms);
     relock_holds_renew(&client, hold, renewed_ms + 1);
     relock_holds_end_command(&client, hold, renewed_ms + 1);
-    assert_int_equal(hold->timer.due_ms, renewed_ms + RENEWAL_MS);
+    assert_int_equal(hold->timer.due_ms, renewal_after(renewed_ms));
     assert_ptr_equal(client.guarded.timers.root, &hold->timer);
     relock_timer_unset(&client.guarded.timers, &later);
     finish();
@@ -100,7 +100,7 @@ static void a_suspect_hold_that_is_confirmed_is_renewed_again(void **state)
     relock_holds_suspect(&client, hold, RELOCK_NEVER);
     relock_holds_confirm(&client, hold, sent_ms + 1, sent_ms + 2);
     assert_int_equal(hold->state, RELOCK_HOLD_HELD);
-    assert_int_equal(hold->renew_at_ms, sent_ms + 1 + RENEWAL_MS);
+    assert_int_equal(hold->renew_at_ms, renewal_after(sent_ms + 1));
     finish();
 }
 
@@ -164,7 +164,7 @@ static void a_detached_hold_belongs_to_no_owner_here(void **state)
     relock_holds_begin_detached(&client, other, sent_ms, LEASE_MS);
     assert_int_equal(other->state, RELOCK_HOLD_HELD);
     assert_int_equal(other->valid_until_ms, sent_ms + LEASE_MS - 302);
-    assert_int_equal(other->timer.due_ms, sent_ms + RENEWAL_MS);
+    assert_int_equal(other->timer.due_ms, renewal_after(sent_ms));
     assert_null(relock_resource_find(resource, 7));
     assert_int_equal(client.guarded.stats.holds, 1);
     relock_holds_lose(&client, other, RELOCK_LOST_EXPIRED, sent_ms);

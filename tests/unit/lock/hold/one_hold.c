@@ -33,6 +33,11 @@ int one_hold_end(void **state)
     return refs == 1 ? r : -1;
 }
 
+uint64_t renewal_after(uint64_t ms)
+{
+    return relock_hold_meeting_ms(ms, RENEWAL_MS, 1, 0);
+}
+
 void finish(void)
 {
     offline_release(hold, sent_ms);

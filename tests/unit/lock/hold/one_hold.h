@@ -17,6 +17,9 @@ extern uint64_t sent_ms;                /* when that acquire was sent */
 int one_hold_begin(void **state);
 int one_hold_end(void **state);
 
+/* When the hold is renewed after a renewal at that time. */
+uint64_t renewal_after(uint64_t ms);
+
 /* The last release, confirmed by Redis. */
 void finish(void);
 

@@ -85,6 +85,78 @@ static void a_lease_is_renewed_a_little_before_a_third_of_it_is_over(void **stat
     assert_true(relock_hold_renewal_ms(RELOCK_TEN_YEARS_MS) == RELOCK_TEN_YEARS_MS / 10 * 3);
 }
 
+/* ---- meeting ------------------------------------------------------------------------------- */
+
+static void a_renewal_comes_forward_by_a_tenth_at_most_and_never_back(void **state)
+{
+    static const uint64_t intervals[] = {9, 19, 20, 900, 9 * SECOND, 3600 * SECOND};
+    static const unsigned n_holds[] = {0, 1, 2560, 2561, 100000, 1000000, 4000000};
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(intervals); i++)
+        for (size_t n = 0; n < COUNT(n_holds); n++)
+            for (uint64_t sent_ms = 5000; sent_ms < 7000; sent_ms++) {
+                uint64_t at_ms = relock_hold_meeting_ms(sent_ms, intervals[i], n_holds[n], 77);
+
+                assert_true(at_ms <= sent_ms + intervals[i]);
+                assert_true(at_ms > sent_ms + intervals[i] - intervals[i] / 10 ||
+                            at_ms == sent_ms + intervals[i]);
+            }
+    assert_true(relock_hold_meeting_ms(RELOCK_NEVER - 1, 9 * SECOND, 1, 77) == RELOCK_NEVER);
+}
+
+static void count_times(unsigned n_holds, unsigned phase, unsigned *n_times, unsigned *shared)
+{
+    uint64_t last_ms = 0;
+
+    *n_times = 0;
+    *shared = 0;
+    for (uint64_t sent_ms = 0; sent_ms < 9 * SECOND; sent_ms++) {
+        uint64_t at_ms = relock_hold_meeting_ms(sent_ms, 9 * SECOND, n_holds, phase);
+
+        *n_times += at_ms != last_ms;
+        *shared += at_ms == relock_hold_meeting_ms(sent_ms, 9 * SECOND, n_holds, 0);
+        last_ms = at_ms;
+    }
+}
+
+static void few_holds_meet_at_few_times_and_many_holds_at_many(void **state)
+{
+    unsigned n_times, shared;
+
+    (void)state;
+
+    count_times(1000, 0, &n_times, &shared);
+    assert_in_range(n_times, 17, 19); /* 512 ms */
+    count_times(100000, 0, &n_times, &shared);
+    assert_in_range(n_times, 562, 564); /* 16 ms: 100,000 / 562 = 178 holds */
+    count_times(10000000, 0, &n_times, &shared);
+    assert_int_equal(n_times, 9 * SECOND);
+}
+
+static void clients_meet_at_times_of_their_own(void **state)
+{
+    unsigned n_times, shared;
+
+    (void)state;
+
+    count_times(1000, 200, &n_times, &shared);
+    assert_int_equal(shared, 0);
+}
+
+/* Holds with other leases meet them there. */
+static void cells_of_all_intervals_begin_together(void **state)
+{
+    (void)state;
+
+    for (uint64_t sent_ms = 0; sent_ms < 9 * SECOND; sent_ms++) {
+        uint64_t at_ms = relock_hold_meeting_ms(sent_ms, 30 * SECOND, 1, 77);
+
+        assert_int_equal((at_ms + 77) % 512, 0);
+    }
+}
+
 static void a_failed_renewal_is_retried_after_10_to_500_ms(void **state)
 {
     static const struct {
@@ -301,6 +373,10 @@ int main(void)
         cmocka_unit_test(no_lease_is_certain_for_all_of_its_length),
         cmocka_unit_test(a_huge_lease_does_not_wrap),
         cmocka_unit_test(a_lease_is_renewed_a_little_before_a_third_of_it_is_over),
+        cmocka_unit_test(a_renewal_comes_forward_by_a_tenth_at_most_and_never_back),
+        cmocka_unit_test(few_holds_meet_at_few_times_and_many_holds_at_many),
+        cmocka_unit_test(clients_meet_at_times_of_their_own),
+        cmocka_unit_test(cells_of_all_intervals_begin_together),
         cmocka_unit_test(a_failed_renewal_is_retried_after_10_to_500_ms),
         cmocka_unit_test(a_hold_is_held_until_it_is_lost_or_released),
         cmocka_unit_test(a_hold_is_certain_while_held_and_in_time),

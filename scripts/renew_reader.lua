@@ -1,0 +1,28 @@
+--[[
+Part of the scripts that renew readers: defines `renew`, which renews the lease of the read hold `field` of
+the lock `key` and of all its levels, as the script read_renew.lua describes. `lease` is a text.
+]]
+local function renew(key, lease, field)
+    local tag = key:find('{', 1, true) and key or '{' .. key .. '}'
+    local level_key = tag .. ':' .. field .. ':rwlock_timeout:'
+    local found = redis.pcall('hget', key, field)
+    --+ other_type.lua
+    local held = tonumber(found) or (not is_other and tonumber(redis.call('hget', key, field)))
+    if not held then
+        return -redis.call('exists', key)
+    end
+
+    local is_alive = false
+    for level = 1, held do
+        local left = redis.call('pttl', level_key .. level)
+        if left > 0 and left < tonumber(lease) then
+            redis.call('pexpire', level_key .. level, lease)
+        end
+        is_alive = is_alive or left > 0
+    end
+    if not is_alive then
+        return 0
+    end
+    --+ renew_lease.lua
+    return 1
+end
