@@ -34,6 +34,32 @@ static void is_released(struct clustered *c, const struct clustered_lock *hold)
     assert_int_equal(losses_count(c->f->losses), 0);
 }
 
+/* A script may have keys of one slot only. */
+static void holds_of_one_slot_are_renewed_together_and_others_apart(void **state)
+{
+    enum { TOGETHER = 40, APART = 10, N = TOGETHER + APART };
+    struct clustered *c = *state;
+    struct relock_client *client =
+        clustered_client(c, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LONG_LEASE_MS),
+                                                     .flags = RELOCK_NO_TRACKING});
+    struct probe *probe = cluster_probe(c->cluster, NAME);
+    struct relock_lock *locks[N];
+    long long scripts;
+    char name[32];
+
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), i < TOGETHER ? "{" NAME "}:%d" : "bills:%d", i);
+        locks[i] = fixture_lock(c->f, client, name);
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+    }
+    scripts = probe_script_calls(probe);
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, N));
+    assert_true(probe_script_calls(probe) - scripts < TOGETHER);
+    for (int i = 0; i < N; i++)
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+    assert_int_equal(losses_count(c->f->losses), 0);
+}
+
 static void a_lease_is_renewed_where_its_slot_went(void **state)
 {
     struct clustered *c = *state;
@@ -158,6 +184,7 @@ static void a_multi_lock_is_held_after_a_master_of_one_member_died(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CLUSTER_TEST(holds_of_one_slot_are_renewed_together_and_others_apart),
         CLUSTER_TEST(a_lease_is_renewed_where_its_slot_went),
         CLUSTER_TEST(a_lease_is_renewed_while_its_slot_moves),
         CLUSTER_TEST(a_replica_acknowledges_renewals_while_their_slot_moves),
