@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 
 #define RENEWED_MS 2000 /* a lease short enough to wait for a renewal */
 
@@ -35,6 +36,68 @@ static void a_renewal_whose_script_must_be_loaded_is_retried_in_time(void **stat
                                       .before = hold_and_flush,
                                       .act = be_renewed,
                                       .after = trial_still_holds});
+}
+
+/* Some holds share a script, and each is still held. */
+#define N_MORE 4
+
+static struct relock_lock *more[N_MORE];
+
+static void hold_many(struct trial *trial)
+{
+    char name[16];
+
+    trial_hold(trial);
+    for (int i = 0; i < N_MORE; i++) {
+        snprintf(name, sizeof(name), "orders%d", i);
+        more[i] = fixture_lock(trial->f, trial->client, name);
+        assert_result(relock_lock(more[i]), RELOCK_OK);
+    }
+}
+
+static bool have_all_been_renewed(void *arg)
+{
+    struct trial *trial = arg;
+    struct relock_stats stats;
+
+    return relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK &&
+           stats.renewed > trial->seen + N_MORE;
+}
+
+static int all_be_renewed(struct trial *trial)
+{
+    return trial_wait(trial, have_all_been_renewed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void all_are_still_held(struct trial *trial, int result)
+{
+    trial->seen = stats_of(trial->client).renewed;
+    assert_true(wait_until(have_all_been_renewed, trial, SOON_MS));
+    for (int i = 0; i < N_MORE; i++) {
+        assert_result(relock_unlock(more[i]), RELOCK_OK);
+        fixture_free_lock(trial->f, more[i]);
+    }
+    trial_still_holds(trial, result);
+}
+
+static void renewals_of_many_holds_are_retried_in_time(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
+                                      .before = hold_many,
+                                      .act = all_be_renewed,
+                                      .after = all_are_still_held});
+}
+
+static void renewals_of_many_tracked_holds_are_retried_in_time(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
+                                      .is_tracked = true,
+                                      .step = 7,
+                                      .before = hold_many,
+                                      .act = all_be_renewed,
+                                      .after = all_are_still_held});
 }
 
 /* ---- settling ------------------------------------------------------------------------------ */
@@ -105,6 +168,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_renewal_is_retried_in_time),
         TRIAL_TEST(a_renewal_whose_script_must_be_loaded_is_retried_in_time),
+        TRIAL_TEST(renewals_of_many_holds_are_retried_in_time),
+        TRIAL_TEST(renewals_of_many_tracked_holds_are_retried_in_time),
         TRIAL_TEST(a_hold_without_an_owner_is_released),
         TRIAL_TEST(a_grant_that_no_caller_received_is_released),
     };

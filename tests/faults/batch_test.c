@@ -285,6 +285,27 @@ static void locks_stay_tracked_after_a_batch_whose_script_was_loaded(void **stat
         assert_result(relock_unlock(many.locks[i]), i == 7 ? RELOCK_LOST : RELOCK_OK);
 }
 
+/* Redis is to report changes from EXISTS on. */
+static void a_key_that_goes_between_a_batch_and_its_tracking_is_noticed(void **state)
+{
+    struct faults *t = *state;
+    struct many many = many_of(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(20000)});
+    struct proxy_rule *exists;
+    uint64_t renewed;
+
+    let_pass(1000); /* all are checked: the next ones are renewals */
+    exists = proxy_next(t->proxy, PROXY_HOLD, "EXISTS");
+    assert_true(proxy_met(exists, 1));
+    assert_int_equal(probe_int(t->f->probe, "DEL " ONE), 1);
+    proxy_let_go(exists);
+    assert_true(wait_for_renewals(many.client, 0, N_LOCKS));
+    renewed = stats_of(many.client).renewed;
+    assert_true(losses_wait(t->f->losses, 1, slow_ms(SOON_MS)));
+    assert_int_equal(stats_of(many.client).renewed, renewed);
+    for (size_t i = 0; i < N_LOCKS; i++)
+        assert_result(relock_unlock(many.locks[i]), i == 7 ? RELOCK_LOST : RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +321,7 @@ int main(void)
         FAULT_TEST(a_release_does_not_wait_for_a_batch),
         FAULT_TEST(a_batch_makes_holds_certain_from_before_it_was_sent),
         FAULT_TEST(locks_stay_tracked_after_a_batch_whose_script_was_loaded),
+        FAULT_TEST(a_key_that_goes_between_a_batch_and_its_tracking_is_noticed),
     };
 
     return FAULT_TESTS_RUN(tests);

@@ -1,6 +1,6 @@
 /*
  *   a batch    becomes    when
- *   OPEN       SENT       it is full, or the turn ends: send
+ *   OPEN       SENT       it is full, or the iteration ends: send
  *              (freed)    it has one hold only
  *   SENT       (freed)    script and EXISTS were answered: relock_batch ends each of its holds
  *

@@ -183,9 +183,9 @@ void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold,
 /*
  * Batch - renews and checks many holds by one script
  *
- * Commands about holds that are due in one turn of the I/O thread meet in batches: one for each
- * kind of lock at each node, and in a cluster of each slot. A batch is sent when it is full, or at
- * the end of the turn. If it has one hold only, that is asked for by itself.
+ * Commands about holds that are due in one iteration of the I/O thread meet in batches: one for
+ * each kind of lock at each node, and in a cluster of each slot. A batch is sent when it is full,
+ * or at the end of the iteration. If it has one hold only, that is asked for by itself.
  *
  * The script gives each lock a result of its own. A result that the hold is renewed counts, and so
  * does one that another owner has the lock. For any other, the hold is asked for by itself, and

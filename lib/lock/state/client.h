@@ -121,7 +121,7 @@ enum relock_inbox_state {
 
 /* Renewals and checks of many locks by one script: hold/batch.h. */
 struct relock_batches {
-    struct relock_batch *open; /* to be sent in this turn of the I/O thread, the oldest first */
+    struct relock_batch *open; /* to be sent in this iteration of the I/O thread, oldest first */
     struct relock_batch *sent; /* not answered yet */
     unsigned n_open;
     uint64_t singly_until_ms; /* until then each lock has a script of its own */
