@@ -121,7 +121,7 @@ def append(path, lines):
 
 
 def keep_output(out, step, test):
-    name = re.sub(r"\W+", "-", failures.bare_name(test))
+    name = re.sub(r"\W+", "-", test["name"])
     path = out / "logs" / f"{step}.{name}.again.log"
     path.write_text(failures.output(test), encoding="utf-8")
     return str(path)

@@ -6,9 +6,11 @@ usage: failures_test.py TESTS PROGRAM
 
 TESTS is the folder tests/, PROGRAM the program of late_cases.c.
 """
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TESTS, PROGRAM = sys.argv[1:]
@@ -178,28 +180,46 @@ class AgainTest(unittest.TestCase):
         unsteady, failed = self.judge(3, wrong=2)
         self.assertEqual((unsteady, len(failed), self.runs), ([], 3, []))
 
-    def test_another_suite_may_have_a_test_of_that_name(self):
-        suites.read_tests, read = self.read_two, suites.read_tests
-        subprocess.run, start = lambda *_, **__: None, subprocess.run
-        try:
-            test = {
-                "step": "gcc",
-                "folder": ".",
-                "arguments": [],
-                "env": {},
-                "name": "line",
-                "full_name": "relock:server / line",
-            }
-            self.assertEqual(again.failure(test, 1), "")
-        finally:
-            suites.read_tests, subprocess.run = read, start
 
-    @staticmethod
-    def read_two(_folder, _logbase):
-        return [
-            {"name": "relock:unit / line", "result": "OK"},
-            {"name": "relock:server / line", "result": "OK"},
-        ]
+class RunAgainTest(unittest.TestCase):
+    """Of two tests of one name, the one of the suite server fails."""
+
+    PROJECT = """project('relock')
+foreach suite : ['unit', 'server']
+    test('line', find_program('./program'), args: suite, suite: suite)
+endforeach
+"""
+    PROGRAM = """#!/bin/sh
+[ "$1" = unit ]
+"""
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        (self.folder / "meson.build").write_text(self.PROJECT)
+        (self.folder / "program").write_text(self.PROGRAM)
+        (self.folder / "program").chmod(0o755)
+        subprocess.run(
+            ["meson", "setup", "build"], cwd=self.folder, stdout=subprocess.DEVNULL, check=True
+        )
+
+    def failure(self, suite):
+        test = {
+            "step": "gcc",
+            "folder": str(self.folder / "build"),
+            "arguments": [],
+            "env": dict(os.environ),
+            "name": "line",
+            "full_name": f"relock:{suite} / line",
+            "log": str(self.folder / "log"),
+        }
+        return again.failure(test, 1)
+
+    def test_a_test_is_judged_by_itself(self):
+        self.assertEqual(self.failure("unit"), "")
+        self.assertIn("alone, time 1", self.failure("server"))
+        self.assertEqual(self.failure("faults"), "it could not be run again")
 
 
 class ProgressTest(unittest.TestCase):
