@@ -4,17 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A resolver that lacks the memory to read /etc/hosts asks the name servers instead, which may
- * fail for other reasons. */
+/* A resolver that lacks the memory to read /etc/hosts asks other services instead, which may know
+ * no such name, or not answer. Of our own memory, the other cases of a client tell. */
 static int new_client_by_name(struct trial *trial)
 {
-    uint64_t began_ms = now_ms();
     int r = trial_new_client(trial);
 
-    if (r == RELOCK_E_CONN && alloc_refused() > 0 &&
-        (trial->for_good || now_ms() - began_ms >= trial->options.connect_timeout_ms))
-        return RELOCK_E_NOMEM;
-    return r;
+    return r == RELOCK_E_CONN && alloc_refused() > 0 ? RELOCK_E_NOMEM : r;
 }
 
 static void a_client(void **state, const struct relock_options *wanted, bool of_no_use)
