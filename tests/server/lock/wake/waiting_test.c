@@ -162,7 +162,7 @@ static void many_names_are_waited_for_over_one_connection(void **state)
     struct relock_client *client = woken_client(f);
     struct relock_lock *locks[N_NAMES];
     struct actor *waiting[N_NAMES];
-    char name[16];
+    char name[24];
 
     for (int i = 0; i < n_names(); i++) {
         snprintf(name, sizeof(name), "orders:%d", i);
