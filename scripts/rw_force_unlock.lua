@@ -26,8 +26,9 @@ if is_freed then
 else
     redis.call('hdel', KEYS[1], field)
 end
+--+ most_levels.lua
 for i = 1, #fields, 2 do
-    for level = 1, tonumber(fields[i + 1]) or 0 do
+    for level = 1, math.min(tonumber(fields[i + 1]) or 0, most_levels) do
         redis.call('del', tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level)
     end
 end

@@ -152,6 +152,41 @@ static void queries_change_nothing(void **state)
     assert_int_equal(rw_force_unlock(p, JAVA, "read"), 1);
 }
 
+/* ---- counts that are no levels -------------------------------------------------------------- */
+
+#define ANY_NUMBER 300000
+#define FEW 10000
+
+static long long n_looked(struct probe *p)
+{
+    return probe_calls(p, "pttl") + probe_calls(p, "del");
+}
+
+/* Its scripts would look for seconds, during which the server answers nobody. */
+static void a_count_that_is_no_levels_is_reported_and_not_counted_out(void **state)
+{
+    struct probe *p = rw_probe(state);
+    long long before = n_looked(p);
+    struct rw_side found;
+
+    rw_add_foreign_reader(p, JAVA, 1, LEASE_MS);
+    assert_int_equal(probe_int(p, "HSET orders " JAVA " %d", ANY_NUMBER), 0);
+    found = rw_inspect(p, R1, "read");
+    assert_string_equal(found.holder, JAVA);
+    assert_int_equal(found.hold_count, ANY_NUMBER);
+    assert_true(rw_write_lock(p, W3, 1, LEASE_MS) > 0);
+    assert_int_equal(rw_read_lock(p, R1, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_unlock(p, R1, 0), 1);
+    assert_int_equal(rw_force_unlock(p, JAVA, "read"), 1);
+    assert_int_equal(probe_n_keys(p), 0);
+
+    assert_int_equal(probe_int(p, "HSET orders mode read data %d", ANY_NUMBER), 2);
+    assert_free(p, R1, "write");
+    assert_int_equal(rw_write_lock(p, W3, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_write_unlock(p, W3, 0), 1);
+    assert_true(n_looked(p) - before < FEW);
+}
+
 /* ---- by force ------------------------------------------------------------------------------ */
 
 static void readers_are_removed_by_force_with_their_levels_once(void **state)
@@ -332,6 +367,7 @@ int main(void)
         SERVER_TEST(dead_readers_do_not_count),
         SERVER_TEST(the_reported_lease_never_exceeds_that_of_the_key),
         SERVER_TEST(queries_change_nothing),
+        SERVER_TEST(a_count_that_is_no_levels_is_reported_and_not_counted_out),
         SERVER_TEST(readers_are_removed_by_force_with_their_levels_once),
         SERVER_TEST(a_reader_under_a_write_hold_is_removed_by_force_alone),
         SERVER_TEST(a_writer_is_removed_by_force_with_its_reads_once),
