@@ -20,4 +20,11 @@ void cluster_move_key(struct cluster *cluster, const char *key, size_t to);
 void cluster_move_keys(struct cluster *cluster, int slot, size_t to);
 void cluster_move_close(struct cluster *cluster, int slot, size_t to);
 
+/* Whether this server can move a slot at once: Valkey 9.0 and Redis 8.4 can. */
+bool cluster_can_move_at_once(struct probe *probe);
+
+/* The whole move, in which the slot is never half moved: until one moment the old owner has all of
+ * it. Then waits until all nodes know. */
+void cluster_move_at_once(struct cluster *cluster, int slot, size_t to);
+
 #endif
