@@ -240,8 +240,9 @@ struct relock_options {
      * unix:///path[?db=n];
      * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db], which names the
      * sentinels [port 26379] and the master as they call it; user and password are the master's;
-     * redis+cluster://[[user]:password@]host[:port][,host[:port]...][?pubsub=auto|sharded|plain],
-     * which names some nodes of a cluster, and how to publish releases [sharded from Redis 7 on].
+     * redis+cluster://[[user]:password@]host[:port][,host[:port]...][/db][?pubsub=...], which names
+     * some nodes of a cluster, and how to publish releases: auto, sharded or plain [sharded from
+     * Redis 7 on]; databases other than 0 need Valkey 9.
      * valkey and valkeys may stand for redis and rediss */
     const char *url;
     const char *user, *password; /* [from the url] used literally, without percent-encoding */

@@ -355,6 +355,11 @@ static void explain(const struct relock_login *login, const char *error, char wh
         (void)snprintf(why, RELOCK_WHY_MAX,
                        "%.100s: the user or the password ends with a line break: remove it",
                        tellable(login, error));
+    else if (login->step == RELOCK_LOGIN_DB && login->server->url.cluster)
+        (void)snprintf(why, RELOCK_WHY_MAX,
+                       "%.60s: the cluster lacks this database: leave it out of the url, or set "
+                       "cluster-databases (Valkey 9)",
+                       tellable(login, error));
     else
         relock_explain(why, NULL, tellable(login, error));
 }

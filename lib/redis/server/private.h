@@ -20,7 +20,7 @@ struct relock_url;
 /*
  * Reads redis://[[user]:password@]host[:port][/db], unix:///path[?db=n],
  * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db], and
- * redis+cluster://[[user]:password@]host[:port][,host[:port]...][/][?pubsub=auto|sharded|plain].
+ * redis+cluster://[[user]:password@]host[:port][,host[:port]...][/db][?pubsub=auto|sharded|plain].
  * ?db=n may stand for /db. With rediss for redis, connections are encrypted. valkey and valkeys are
  * the same as redis and rediss, and a scheme has no case. User, password, path and master may hold
  * %xx.

@@ -219,26 +219,43 @@ static int parse_sentinels(struct relock_url *url, const char *rest, const char 
     return r < 0 ? r : read_end(url, master_end, why);
 }
 
-/* [?pubsub=auto|sharded|plain] */
-static int read_pubsub(struct relock_url *url, const char *from, const char **why)
+/* db=n or pubsub=auto|sharded|plain */
+static int read_option(struct relock_url *url, const char *from, size_t len, const char **why)
 {
     static const char *const names[] = {
-        [RELOCK_URL_PUBSUB_AUTO] = "?pubsub=auto",
-        [RELOCK_URL_PUBSUB_SHARDED] = "?pubsub=sharded",
-        [RELOCK_URL_PUBSUB_PLAIN] = "?pubsub=plain",
+        [RELOCK_URL_PUBSUB_AUTO] = "pubsub=auto",
+        [RELOCK_URL_PUBSUB_SHARDED] = "pubsub=sharded",
+        [RELOCK_URL_PUBSUB_PLAIN] = "pubsub=plain",
     };
 
-    if (*from == '\0')
-        return RELOCK_OK;
+    if (len > 3 && strncmp(from, "db=", 3) == 0)
+        return read_db(url, from + 3, from + len, why);
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (strcmp(from, names[i]) == 0) {
+        if (len == strlen(names[i]) && memcmp(from, names[i], len) == 0) {
             url->pubsub = (enum relock_url_pubsub)i;
             return RELOCK_OK;
         }
     }
-    if ((*from >= '0' && *from <= '9') || strncmp(from, "?db=", 4) == 0)
-        return refuse(why, "relock uses database 0 of a cluster: leave the database out");
-    return refuse(why, "only ?pubsub=auto, sharded or plain may follow the hosts of a cluster");
+    return refuse(why, "only ?db=n, ?pubsub=auto, sharded or plain, or both with & between them, "
+                       "may follow the hosts of a cluster");
+}
+
+/* [/][db][?option[&option]] */
+static int read_cluster_end(struct relock_url *url, const char *end, const char **why)
+{
+    const char *db = *end == '/' ? end + 1 : end;
+    const char *at = db + strcspn(db, "?#");
+    int r = at > db ? read_db(url, db, at, why) : RELOCK_OK;
+
+    if (r == RELOCK_OK && at > db && strstr(at, "db="))
+        return refuse(why, "it names the database twice");
+    while (r == RELOCK_OK && *at) {
+        const char *option = at + 1;
+
+        at = option + strcspn(option, "&");
+        r = read_option(url, option, (size_t)(at - option), why);
+    }
+    return r;
 }
 
 static int parse_cluster(struct relock_url *url, const char *rest, const char **why)
@@ -249,7 +266,7 @@ static int parse_cluster(struct relock_url *url, const char *rest, const char **
     url->cluster = true;
     if (r == RELOCK_OK)
         r = read_hosts(url, rest, end, DEFAULT_PORT, why);
-    return r < 0 ? r : read_pubsub(url, *end == '/' ? end + 1 : end, why);
+    return r < 0 ? r : read_cluster_end(url, end, why);
 }
 
 static int parse_unix(struct relock_url *url, const char *rest, const char **why)

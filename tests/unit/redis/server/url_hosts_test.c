@@ -101,6 +101,7 @@ static const struct {
     unsigned n, last_port;
     enum relock_url_pubsub pubsub;
     bool tls;
+    unsigned db;
 } by_nodes[] = {
     {"redis+cluster://n1", 1, 6379, .tls = false},
     {"redis+cluster://n1:7000,n1:7001/", 2, 7001, .tls = false},
@@ -109,16 +110,28 @@ static const struct {
     {"VALKEYS+CLUSTER://n1", 1, 6379, .tls = true},
     {"redis+cluster://n1?pubsub=sharded", 1, 6379, .pubsub = RELOCK_URL_PUBSUB_SHARDED},
     {"rediss+cluster://:pw@n1:1/?pubsub=plain", 1, 1, RELOCK_URL_PUBSUB_PLAIN, .tls = true},
+    {"redis+cluster://n1/0", 1, 6379, .db = 0},
+    {"redis+cluster://n1/12", 1, 6379, .db = 12},
+    {"redis+cluster://n1?db=3", 1, 6379, .db = 3},
+    {"redis+cluster://n1/2?pubsub=plain", 1, 6379, RELOCK_URL_PUBSUB_PLAIN, .db = 2},
+    {"redis+cluster://n1/?pubsub=plain&db=2", 1, 6379, RELOCK_URL_PUBSUB_PLAIN, .db = 2},
+    {"redis+cluster://n1?db=2&pubsub=plain", 1, 6379, RELOCK_URL_PUBSUB_PLAIN, .db = 2},
 };
 static const char *const bad_nodes[] = {
     "redis+cluster://",
     "redis+cluster:///",
     "redis+cluster://n1,",
     "redis+cluster://,n1",
-    "redis+cluster://n1/0",
-    "redis+cluster://n1/1",
+    "redis+cluster://n1/x",
+    "redis+cluster://n1/1/",
+    "redis+cluster://n1/1?db=1",
+    "redis+cluster://n1/1?pubsub=plain&db=1",
     "redis+cluster://n1?",
-    "redis+cluster://n1?db=0",
+    "redis+cluster://n1?db=",
+    "redis+cluster://n1?db=x",
+    "redis+cluster://n1?db=1#",
+    "redis+cluster://n1?db=1&",
+    "redis+cluster://n1/1#plain",
     "redis+cluster://n1?pubsub=",
     "redis+cluster://n1?pubsub=x",
     "redis+cluster://n1#plain",
@@ -143,6 +156,7 @@ static void a_url_may_name_nodes_of_a_cluster(void **state)
         assert_int_equal(url.hosts[url.n_hosts - 1].port, by_nodes[i].last_port);
         assert_int_equal(url.pubsub, by_nodes[i].pubsub);
         assert_int_equal(url.tls, by_nodes[i].tls);
+        assert_int_equal(url.db, by_nodes[i].db);
         relock_url_deinit(&url);
     }
     for (size_t i = 0; i < COUNT(bad_nodes); i++)
