@@ -6,12 +6,13 @@
 #include "support/child.h"
 #include "support/server.h"
 #include "turns.h"
+#include "waits.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define ROUNDS 10
+#define NODES_MAX CELL_SERVERS_MAX
 #define WARM_UP_PART 4 /* part of the longest time */
 #define LOOK_NS 1000000
 #define START_MS UINT64_C(60000)
@@ -28,6 +29,13 @@ struct arena {
     atomic_uint n_begun;             /* threads */
     atomic_uint_fast64_t n_recorded; /* acquisitions, counted by the threads */
     struct turns turns;              /* guarded by the lock */
+    struct waits waits;
+};
+
+/* Connections to all servers or, in a cluster, to its nodes. */
+struct nodes {
+    struct redisContext *redis[NODES_MAX];
+    unsigned n;
 };
 
 /* A process. */
@@ -67,10 +75,12 @@ static void *contend(void *arg)
 
     atomic_fetch_add(&arena->n_begun, 1);
     while (!atomic_load(&arena->turns.over)) {
+        uint64_t from_ns = now_ns();
         int r;
 
         turns_ask(&arena->turns, self->seat->number);
         r = relock_acquire(self->lock, &how, NULL);
+        waits_add(&arena->waits, from_ns, now_ns());
         if (r == RELOCK_CANCELLED)
             break;
         ours_must(r, "acquire");
@@ -201,35 +211,38 @@ static void await_rounds(struct arena *arena, unsigned n_rounds, double min_s, d
         sleep_ns(LOOK_NS);
 }
 
-static void measure(struct arena *arena, struct redisContext *const *redis, struct counts *counts,
+static void measure(struct arena *arena, const struct nodes *nodes, struct counts *counts,
                     double *seconds)
 {
     const struct cell *cell = arena->cell;
-    struct counts before[CELL_SERVERS_MAX];
-    uint64_t from_ns;
+    struct counts before[NODES_MAX];
+    uint64_t from_ns, to_ns;
 
     await_all_threads(arena);
     await_rounds(arena, 1, 0, cell->max_s / WARM_UP_PART);
-    for (unsigned i = 0; i < arena->n_servers; i++)
-        before[i] = counts_now(redis[i]);
+    for (unsigned i = 0; i < nodes->n; i++)
+        before[i] = counts_now(nodes->redis[i]);
     turns_begin(&arena->turns);
     from_ns = now_ns();
-    await_rounds(arena, ROUNDS, cell->min_s, cell->max_s);
+    waits_begin(&arena->waits, from_ns);
+    await_rounds(arena, cell->n_rounds, cell->min_s, cell->max_s);
+    to_ns = now_ns();
+    waits_end(&arena->waits, to_ns);
     turns_end(&arena->turns);
-    *seconds = (double)(now_ns() - from_ns) / 1e9;
+    *seconds = (double)(to_ns - from_ns) / 1e9;
     *counts = (struct counts){0};
-    for (unsigned i = 0; i < arena->n_servers; i++) {
-        struct counts here = counts_since(redis[i], &before[i]);
+    for (unsigned i = 0; i < nodes->n; i++) {
+        struct counts here = counts_since(nodes->redis[i], &before[i]);
 
         counts->scripts += here.scripts;
         counts->publishes += here.publishes;
     }
 }
 
-static void write_figures(struct turns *turns, const struct counts *counts, double seconds,
+static void write_figures(struct arena *arena, const struct counts *counts, double seconds,
                           double figures[CELL_FIGURES])
 {
-    struct turns_summary summary = turns_summary(turns);
+    struct turns_summary summary = turns_summary(&arena->turns);
     double n = summary.n > 0 ? (double)summary.n : 1;
 
     figures[CELL_LEAST] = summary.least;
@@ -241,6 +254,7 @@ static void write_figures(struct turns *turns, const struct counts *counts, doub
     figures[CELL_ROUNDS] = summary.rounds;
     figures[CELL_SECONDS] = seconds;
     figures[CELL_LONGEST_WAIT] = summary.longest_wait;
+    figures[CELL_WAIT_US] = waits_percentile_us(&arena->waits, 99.9);
 }
 
 static void open_servers(struct arena *arena, const char *url)
@@ -255,11 +269,27 @@ static void open_servers(struct arena *arena, const char *url)
     }
 }
 
+static void open_nodes(const struct arena *arena, struct nodes *nodes)
+{
+    for (unsigned i = 0; i < arena->n_servers; i++)
+        nodes->n += bare_connect_all(arena->urls[i], &nodes->redis[nodes->n], NODES_MAX - nodes->n);
+}
+
+static void close_nodes(const struct arena *arena, struct nodes *nodes)
+{
+    for (unsigned i = 0; i < nodes->n; i++) {
+        must_be_gone(nodes->redis[i], arena->name);
+        bare_close(nodes->redis[i]);
+    }
+    for (unsigned i = 0; i < arena->n_servers; i++)
+        server_stop(arena->servers[i]);
+}
+
 void arena_run(const struct cell *cell, const char *url, double figures[CELL_FIGURES])
 {
-    struct redisContext *redis[CELL_SERVERS_MAX];
     struct arena *arena =
         mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct nodes nodes = {0};
     struct counts counts;
     struct seat *seats;
     double seconds;
@@ -268,23 +298,18 @@ void arena_run(const struct cell *cell, const char *url, double figures[CELL_FIG
         die("out of memory");
     arena->cell = cell;
     open_servers(arena, url);
-    for (unsigned i = 0; i < arena->n_servers; i++)
-        redis[i] = bare_connect(arena->urls[i]);
+    open_nodes(arena, &nodes);
     arena->hold_ns = seconds_to_ns(cell->hold_ms / 1000);
     row_name(arena->name, "contend", 0);
     turns_init(&arena->turns, cell->n_processes);
 
     seats = start(arena, cell->n_processes);
     tell_all(seats, cell->n_processes);
-    measure(arena, redis, &counts, &seconds);
+    measure(arena, &nodes, &counts, &seconds);
     end(seats, cell->n_processes);
-    for (unsigned i = 0; i < arena->n_servers; i++) {
-        must_be_gone(redis[i], arena->name);
-        bare_close(redis[i]);
-        server_stop(arena->servers[i]);
-    }
+    close_nodes(arena, &nodes);
     if (arena->turns.n != arena->n_recorded)
         die("two were inside at once: some acquisitions are missing");
-    write_figures(&arena->turns, &counts, seconds, figures);
+    write_figures(arena, &counts, seconds, figures);
     munmap(arena, sizeof(*arena));
 }

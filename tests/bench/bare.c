@@ -17,6 +17,9 @@
 
 #define UNIX_SCHEME "unix://"
 #define TCP_SCHEME "redis://"
+#define CLUSTER_SCHEME "redis+cluster://"
+#define NODES_MAX 16
+#define MOVED "MOVED "
 
 #define XX(name, sha1, body) static const char sha1_##name[] __attribute__((unused)) = sha1;
 RELOCK_SCRIPT_MAP(XX)
@@ -82,6 +85,52 @@ redisContext *bare_close(redisContext *redis)
     if (redis)
         redisFree(redis);
     return NULL;
+}
+
+static bool is_moved(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_ERROR &&
+           strncmp(reply->str, MOVED, strlen(MOVED)) == 0;
+}
+
+unsigned bare_connect_all(const char *url, redisContext **redis, unsigned max)
+{
+    char nodes[256], *rest = nodes;
+    unsigned n = 0;
+
+    if (strncmp(url, CLUSTER_SCHEME, strlen(CLUSTER_SCHEME)) != 0) {
+        redis[0] = bare_connect(url);
+        return 1;
+    }
+    snprintf(nodes, sizeof(nodes), "%s", url + strlen(CLUSTER_SCHEME));
+    for (char *node = strtok_r(rest, ",", &rest); node; node = strtok_r(NULL, ",", &rest)) {
+        char of_node[sizeof(nodes) + sizeof(TCP_SCHEME)];
+
+        if (n == max)
+            die("more than %u nodes", max);
+        snprintf(of_node, sizeof(of_node), TCP_SCHEME "%s", node);
+        redis[n++] = bare_connect(of_node);
+    }
+    return n;
+}
+
+redisContext *bare_connect_owner(const char *url, const char *key)
+{
+    redisContext *redis[NODES_MAX], *owner = NULL;
+    unsigned n = bare_connect_all(url, redis, NODES_MAX);
+
+    for (unsigned i = 0; i < n; i++) {
+        redisReply *reply = redisCommand(redis[i], "EXISTS %s", key);
+
+        if (!owner && reply && !is_moved(reply))
+            owner = redis[i];
+        else
+            bare_close(redis[i]);
+        freeReplyObject(reply);
+    }
+    if (!owner)
+        die("no node owns %s", key);
+    return owner;
 }
 
 /* ---- a lock -------------------------------------------------------------------------------- */
@@ -215,8 +264,8 @@ void bare_delete(redisContext *redis, const char *key)
 
 bool bare_exists(redisContext *redis, const char *key)
 {
-    redisReply *reply = must_reply(redis, redisCommand(redis, "EXISTS %s", key));
-    bool exists = reply->integer != 0;
+    redisReply *reply = redisCommand(redis, "EXISTS %s", key);
+    bool exists = !is_moved(reply) && must_reply(redis, reply)->integer != 0;
 
     freeReplyObject(reply);
     return exists;

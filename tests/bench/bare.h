@@ -35,6 +35,13 @@ struct bare_lock {
 struct redisContext *bare_connect(const char *url);
 struct redisContext *bare_close(struct redisContext *redis);
 
+/* One connection, or with `redis+cluster://host:port,host:port` one to each of these nodes. Returns
+ * their number. */
+unsigned bare_connect_all(const char *url, struct redisContext **redis, unsigned max);
+
+/* Of these nodes, a connection to the one whose key this is. */
+struct redisContext *bare_connect_owner(const char *url, const char *key);
+
 /* The hash of the script that acquires a lock. */
 const char *bare_lock_sha1(void);
 
@@ -60,6 +67,7 @@ void bare_plain_give(struct redisContext *redis, const char *name);
 /* Deletes a key that is there. */
 void bare_delete(struct redisContext *redis, const char *key);
 
+/* False also at a node of a cluster that does not own the key. */
 bool bare_exists(struct redisContext *redis, const char *key);
 
 /* The number of connections with a subscription, of any client. */

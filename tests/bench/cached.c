@@ -63,7 +63,7 @@ static void measure(const struct plan *plan, struct result *result, struct threa
 
 static void add_pairs(const struct plan *plan, struct report *report, struct thread *threads)
 {
-    struct result *one = report_add(report, "cached_1", "a lock that is kept, 1 thread");
+    struct result *one = plan_add(plan, report, "cached_1", "a lock that is kept, 1 thread");
     struct result *many;
 
     result_add_line(one, "cached", "kept for 1 s at a time", "pairs/s");
@@ -71,7 +71,7 @@ static void add_pairs(const struct plan *plan, struct report *report, struct thr
     result_add_ratio(one, "kept / not kept", 0, 1, AT_LEAST, 100);
     measure(plan, one, threads, 1, plain_pair);
 
-    many = report_add(report, "cached_64", "64 threads with a kept lock each");
+    many = plan_add(plan, report, "cached_64", "64 threads with a kept lock each");
     result_add_line(many, "cached", "kept for 1 s at a time", "pairs/s");
     result_add_line(many, "bare", "a bare connection each", "pairs/s");
     result_add_ratio(many, "kept / bare", 0, 1, AT_LEAST, 50);
@@ -82,7 +82,7 @@ static void measure_pairs(const struct plan *plan, struct report *report,
                           struct relock_client *keeps)
 {
     static struct thread threads[THREADS_MAX];
-    struct relock_client *client = ours_client(plan->url);
+    struct relock_client *client = ours_client(plan_url(plan));
     char name[NAME_MAX_LEN];
 
     for (unsigned i = 0; i < THREADS_MAX; i++) {
@@ -91,7 +91,7 @@ static void measure_pairs(const struct plan *plan, struct report *report,
         row_name(name, "plain", i);
         threads[i].lock = ours_lock(client, name);
         row_name(name, "bare", i);
-        threads[i].redis = bare_connect(plan->url);
+        threads[i].redis = bare_connect_owner(plan_url(plan), name);
         bare_lock_init(&threads[i].bare_lock, name, i + 1);
     }
     add_pairs(plan, report, threads);
@@ -106,7 +106,7 @@ static void measure_pairs(const struct plan *plan, struct report *report,
 void row_cached(const struct plan *plan, struct report *report)
 {
     struct relock_client *keeps =
-        ours_client_with(plan->url, &(struct relock_options){.keep_ms = KEEP_MS});
+        ours_client_with(plan_url(plan), &(struct relock_options){.keep_ms = KEEP_MS});
 
     sleep_ns(WARM_NS);
     measure_pairs(plan, report, keeps);
@@ -120,6 +120,7 @@ enum { RECALLED, PASSED, TRIP, CALL };
 struct sides {
     struct relock_client *keeps, *holds, *waits;
     struct redisContext *redis;
+    struct bare_lock trip; /* its name is of that server */
     unsigned n_names;
 };
 
@@ -172,25 +173,21 @@ static uint64_t pass(const struct sides *sides)
 
 static uint64_t trip(const struct sides *sides)
 {
-    struct bare_lock lock;
-    char name[NAME_MAX_LEN];
     uint64_t from_ns;
 
-    row_name(name, "trip", 0);
-    bare_lock_init(&lock, name, 1);
     sleep_ns(PAUSE_NS);
     from_ns = now_ns();
-    if (!bare_take(sides->redis, &lock))
-        die("%s is held by another", name);
+    if (!bare_take(sides->redis, &sides->trip))
+        die("%s is held by another", sides->trip.name);
     from_ns = now_ns() - from_ns;
-    bare_give(sides->redis, &lock);
+    bare_give(sides->redis, &sides->trip);
     return from_ns;
 }
 
-static struct result *add_recall(struct report *report)
+static struct result *add_recall(const struct plan *plan, struct report *report)
 {
-    struct result *result =
-        report_add(report, "recall", "a lock that is kept, recalled -> acquired by another client");
+    struct result *result = plan_add(plan, report, "recall",
+                                     "a lock that is kept, recalled -> acquired by another client");
 
     result_add_line(result, "recalled_p50", "the call less a round trip, p50", "us");
     result_add_line(result, "passed_p50", "passing a lock that is held, p50", "us");
@@ -200,18 +197,35 @@ static struct result *add_recall(struct report *report)
     return result;
 }
 
+static void open_sides(struct sides *sides, const char *url)
+{
+    char name[NAME_MAX_LEN];
+
+    sides->keeps = ours_client_with(url, &(struct relock_options){.keep_ms = LONG_MS});
+    sides->holds = ours_client(url);
+    sides->waits = ours_client(url);
+    row_name(name, "trip", 0);
+    bare_lock_init(&sides->trip, name, 1);
+    sides->redis = bare_connect_owner(url, name);
+    (void)pass(sides); /* opens the inbox of the waiter */
+    sleep_ns(WARM_NS);
+}
+
+static void close_sides(struct sides *sides)
+{
+    relock_client_free(sides->keeps);
+    relock_client_free(sides->holds);
+    relock_client_free(sides->waits);
+    bare_close(sides->redis);
+}
+
 void row_recall(const struct plan *plan, struct report *report)
 {
-    struct line *lines = add_recall(report)->lines;
-    struct relock_options keeps = {.keep_ms = LONG_MS};
-    struct sides sides = {.keeps = ours_client_with(plan->url, &keeps),
-                          .holds = ours_client(plan->url),
-                          .waits = ours_client(plan->url),
-                          .redis = bare_connect(plan->url)};
+    struct line *lines = add_recall(plan, report)->lines;
     struct samples calls = {0}, passes = {0}, trips = {0};
+    struct sides sides = {0};
 
-    (void)pass(&sides); /* opens the inbox of the waiter */
-    sleep_ns(WARM_NS);
+    open_sides(&sides, plan_url(plan));
     for (unsigned round = 0; round < plan->rounds; round++) {
         samples_clear(&calls);
         samples_clear(&passes);
@@ -230,8 +244,5 @@ void row_recall(const struct plan *plan, struct report *report)
     samples_free(&calls);
     samples_free(&passes);
     samples_free(&trips);
-    relock_client_free(sides.keeps);
-    relock_client_free(sides.holds);
-    relock_client_free(sides.waits);
-    bare_close(sides.redis);
+    close_sides(&sides);
 }

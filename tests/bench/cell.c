@@ -4,7 +4,6 @@
 #include "support/child.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,9 +29,11 @@ bool cell_parse(struct cell *cell, const char *text)
     int n;
 
     cell->n_servers = 0;
-    n = sscanf(text, "%u,%u,%lf,%lf,%lf,%u%c", &cell->n_processes, &cell->n_threads, &cell->hold_ms,
-               &cell->min_s, &cell->max_s, &cell->n_servers, &more);
-    return (n == 5 || (n == 6 && is_red(cell->n_servers))) && cell->n_processes >= 1 &&
+    n = sscanf(text, "%u,%u,%lf,%lf,%lf,%u,%u%c", &cell->n_processes, &cell->n_threads,
+               &cell->hold_ms, &cell->min_s, &cell->max_s, &cell->n_rounds, &cell->n_servers,
+               &more);
+    return (n == 6 || (n == 7 && is_red(cell->n_servers))) && cell->n_rounds >= 1 &&
+           cell->n_rounds <= CELL_ROUNDS_MAX && cell->n_processes >= 1 &&
            cell->n_processes <= CELL_PROCESSES_MAX && cell->n_threads >= 1 &&
            cell->n_threads <= CELL_THREADS_MAX && cell->hold_ms >= 0 &&
            cell->hold_ms <= CELL_HOLD_MAX_MS && cell->min_s > 0 && cell->max_s >= cell->min_s;
@@ -44,18 +45,14 @@ void cell_print(const double figures[CELL_FIGURES])
         printf("%.9g%c", figures[i], i + 1 < CELL_FIGURES ? ' ' : '\n');
 }
 
-/* A program of an older revision may not have the last figure. */
 static void read_figures(const char *text, double figures[CELL_FIGURES])
 {
-    figures[CELL_LONGEST_WAIT] = NAN;
     for (unsigned i = 0; i < CELL_FIGURES; i++) {
         char *end;
-        double figure = strtod(text, &end);
 
-        if (end != text)
-            figures[i] = figure;
-        else if (i < CELL_LONGEST_WAIT)
-            die("a cell printed %u figures only", i);
+        figures[i] = strtod(text, &end);
+        if (end == text)
+            die("a cell printed %u figures only: its program has other rows", i);
         text = end;
     }
 }
@@ -77,8 +74,8 @@ void cell_ask(const struct cell *cell, const char *program, const char *url,
     struct child *child;
     ssize_t n;
     int fds[2];
-    int len = snprintf(run.text, sizeof(run.text), "%u,%u,%.9g,%.9g,%.9g", cell->n_processes,
-                       cell->n_threads, cell->hold_ms, cell->min_s, cell->max_s);
+    int len = snprintf(run.text, sizeof(run.text), "%u,%u,%.9g,%.9g,%.9g,%u", cell->n_processes,
+                       cell->n_threads, cell->hold_ms, cell->min_s, cell->max_s, cell->n_rounds);
 
     if (cell->n_servers > 0)
         snprintf(run.text + len, sizeof(run.text) - (size_t)len, ",%u", cell->n_servers);

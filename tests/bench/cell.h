@@ -3,10 +3,10 @@
  *
  * Each thread acquires the lock, sleeps for the time of the hold, releases the lock, and acquires
  * it again at once. The measurement begins when all threads have begun and the lock has gone round
- * once. It ends after ten rounds, but not before `min_s` and not after `max_s`.
+ * once. It ends after `n_rounds`, but not before `min_s` and not after `max_s`.
  *
  * A program runs a cell with `--cell` and prints the figures on one line. So another relock-bench,
- * with another library, can run the same cell.
+ * with the same rows and another library, can run the same cell.
  *
  * Threads: the main one.
  */
@@ -20,12 +20,14 @@
 #define CELL_HOLD_MAX_MS 1000.0
 #define CELL_SERVERS_MIN 3
 #define CELL_SERVERS_MAX 9
+#define CELL_ROUNDS_MAX 1000
 
 struct cell {
     unsigned n_processes, n_threads; /* threads of each process */
     double hold_ms;
     double min_s, max_s;
-    unsigned n_servers; /* of a red lock, started for the cell; 0: a lock on the given server */
+    unsigned n_rounds;
+    unsigned n_servers; /* of a red lock, started for the cell; 0: a lock at the given url */
 };
 
 enum cell_figure {
@@ -35,13 +37,14 @@ enum cell_figure {
     CELL_SCRIPTS,       /* EVALSHA per acquisition */
     CELL_PUBLISHES,     /* PUBLISH per acquisition */
     CELL_PER_SECOND,    /* acquisitions of all processes per second */
+    CELL_LONGEST_WAIT,  /* longest wait in turns of others / processes */
+    CELL_WAIT_US,       /* 99.9 % of the calls waited no longer */
     CELL_ROUNDS,        /* turns of all processes / processes */
     CELL_SECONDS,       /* the time in which all this was counted */
-    CELL_LONGEST_WAIT,  /* longest wait in turns of others / processes; NAN: an older program */
     CELL_FIGURES,
 };
 
-/* "PROCESSES,THREADS,HOLD_MS,MIN_S,MAX_S", and ",SERVERS" for a red lock */
+/* "PROCESSES,THREADS,HOLD_MS,MIN_S,MAX_S,ROUNDS", and ",SERVERS" for a red lock */
 bool cell_parse(struct cell *cell, const char *text);
 void cell_print(const double figures[CELL_FIGURES]);
 

@@ -14,9 +14,10 @@
 /* The commands that scripts call, and INFO. */
 static bool is_left_out(const char *command)
 {
-    static const char *const left_out[] = {
-        "exists",  "hexists", "hset", "hget", "hmget", "hkeys",  "hdel",   "pttl", "pexpire", "del",
-        "publish", "info",    "time", "llen", "lpos",  "lindex", "lrange", "lrem", "rpush"};
+    static const char *const left_out[] = {"exists",  "hexists",  "hset",   "hget",    "hmget",
+                                           "hkeys",   "hdel",     "pttl",   "pexpire", "del",
+                                           "publish", "spublish", "info",   "time",    "llen",
+                                           "lpos",    "lindex",   "lrange", "lrem",    "rpush"};
 
     for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
         if (strcmp(command, left_out[i]) == 0)
@@ -36,14 +37,14 @@ static void add(struct counts *counts, const char *line)
 
     if (sscanf(line, "cmdstat_%63[^:]:calls=%llu", command, &calls) != 2)
         return;
-    if (strcmp(command, "publish") == 0)
+    if (strcmp(command, "publish") == 0 || strcmp(command, "spublish") == 0)
         counts->publishes += calls;
     if (is_left_out(command))
         return;
     counts->all += calls;
     if (is_script(command))
         counts->scripts += calls;
-    else if (strcmp(command, "subscribe") == 0)
+    else if (strcmp(command, "subscribe") == 0 || strcmp(command, "ssubscribe") == 0)
         counts->subscribes += calls;
     else if (strcmp(command, "ping") == 0)
         counts->pings += calls;

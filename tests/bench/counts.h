@@ -2,7 +2,7 @@
  * Counts - the commands that Redis received: INFO commandstats
  *
  * Only commands that came over a connection: without the commands of scripts, and without INFO
- * itself. PUBLISH is counted apart, from scripts too.
+ * itself. PUBLISH and SPUBLISH are counted apart, from scripts too.
  *
  * Threads: as the connection.
  */
@@ -15,8 +15,8 @@ struct redisContext;
 
 struct counts {
     uint64_t all;
-    uint64_t scripts; /* EVALSHA and EVAL */
-    uint64_t subscribes;
+    uint64_t scripts;    /* EVALSHA and EVAL */
+    uint64_t subscribes; /* SUBSCRIBE and SSUBSCRIBE */
     uint64_t pings;
     uint64_t tracked;   /* CLIENT CACHING: a tracked command, perhaps a script, follows each */
     uint64_t publishes; /* not in `all` */

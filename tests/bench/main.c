@@ -2,8 +2,8 @@
  * relock-bench - the cost of the library, compared with hiredis alone on the same server
  *
  *     relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--json] [--plot FILE.svg]
- *                  [--processes A,B] [--threads A,B] [--holds A,B] [--servers N] [--grid]
- *                  [--against PROGRAM]
+ *                  [--cluster] [--processes A,B] [--threads A,B] [--holds A,B] [--servers N]
+ *                  [--grid] [--min-rounds N] [--against PROGRAM]
  *
  * URL is redis://host[:port] or unix://path; the server is written to, and best has nothing else to
  * do. Ends with success if it ran and all counts were right, whatever the times were: ratios mean
@@ -13,6 +13,7 @@
 #include "machine.h"
 #include "plot.h"
 #include "rows.h"
+#include "support/cluster.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -31,32 +32,43 @@
 #define QUICK_SECONDS 0.02
 #define QUICK_SHRINK 50
 
-#define USAGE                                                                                 \
-    "usage: relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--quick]\n"       \
-    "                        [--json] [--plot FILE.svg]\n"                                    \
-    "                        [--processes A,B] [--threads A,B] [--holds A,B] [--servers N]\n" \
-    "                        [--grid] [--against PROGRAM]\n"                                  \
-    "       relock-bench --list\n"                                                            \
-    "\n"                                                                                      \
-    "  URL            redis://host[:port] or unix://path\n"                                   \
-    "  --rows A,B     these rows instead of all\n"                                            \
-    "  --list         the names of the rows\n"                                                \
-    "  --rounds N     each side of each row runs N times, in turns [10]; rows that take\n"    \
-    "                 long, a fifth as often\n"                                               \
-    "  --seconds S    for so long each time [0.5]; where time has to pass, 20 x as long\n"    \
-    "  --quick        all is small and short: figures that mean nothing\n"                    \
-    "  --json         JSON on the standard output, the table on the standard error\n"         \
-    "  --plot FILE    latency and throughput over threads, from the row own_locks\n"          \
-    "\n"                                                                                      \
-    "  The row contention measures each combination of:\n"                                    \
-    "  --processes A,B    processes, up to 1000 [2,8,200]\n"                                  \
-    "  --threads A,B      threads of each process, up to 64 [1]\n"                            \
-    "  --holds A,B        milliseconds for which the lock is held, up to 1000 [0.2,20]\n"     \
-    "  --servers N        a red lock on N servers of its own, 3 to 9\n"                       \
-    "  --grid             by default 2,3,5,8,32,100,200; 1,2,8; 0,0.2,5,20,200 instead;\n"    \
-    "                     the row renewals also measures 1,000,000 locks\n"                   \
-    "  --against PROGRAM  the relock-bench of another revision measures the same, in turns\n" \
-    "  --cell P,T,MS,MIN,MAX[,N]  measures one cell for MIN to MAX seconds; prints bare figures\n"
+#define NODE_TIMEOUT_MS 60000 /* no node takes another one for dead */
+
+#define USAGE                                                                                  \
+    "usage: relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--quick]\n"        \
+    "                        [--json] [--plot FILE.svg]\n"                                     \
+    "                        [--cluster]\n"                                                    \
+    "                        [--processes A,B] [--threads A,B] [--holds A,B] [--servers N]\n"  \
+    "                        [--grid] [--min-rounds N] [--against PROGRAM]\n"                  \
+    "       relock-bench --list\n"                                                             \
+    "\n"                                                                                       \
+    "  URL            redis://host[:port] or unix://path\n"                                    \
+    "  --rows A,B     these rows instead of all\n"                                             \
+    "  --list         the names of the rows\n"                                                 \
+    "  --rounds N     each side of each row runs N times, in turns [10]; rows that take\n"     \
+    "                 long, a fifth as often\n"                                                \
+    "  --seconds S    for so long each time [0.5]; where time has to pass, 20 x as long\n"     \
+    "  --quick        all is small and short: figures that mean nothing\n"                     \
+    "  --json         JSON on the standard output, the table on the standard error\n"          \
+    "  --plot FILE    latency and throughput over threads, from the row own_locks\n"           \
+    "  --cluster      the rows contention, cached and recall are measured in a cluster of\n"   \
+    "                 three masters of its own, contention at a server of its own as well;\n"  \
+    "                 the other rows ignore this\n"                                            \
+    "\n"                                                                                       \
+    "  The row contention, to which alone these apply, measures each combination of:\n"        \
+    "  --processes A,B    processes, up to 1000 [2,8,200]\n"                                   \
+    "  --threads A,B      threads of each process, up to 64 [1]\n"                             \
+    "  --holds A,B        milliseconds for which the lock is held, up to 1000 [0.2,20]\n"      \
+    "  --servers N        a red lock on N servers of its own, 3 to 9\n"                        \
+    "  --grid             by default 2,3,5,8,32,100,200; 1,2,8; 0,0.2,5,20,200 instead\n"      \
+    "                     of these, or of 2,8,32,100,200; 1; 0.2,5,20 in a cluster; the row\n" \
+    "                     renewals also measures 1,000,000 locks\n"                            \
+    "  --min-rounds N     a cell lasts until the lock has gone round N times [10], or for\n"   \
+    "                     60 x S; if it had fewer rounds, it is left out\n"                    \
+    "  --against PROGRAM  another relock-bench, of these rows and another library, measures\n" \
+    "                     the same, in turns\n"                                                \
+    "  --cell P,T,MS,MIN,MAX,ROUNDS[,N]  measures one cell for MIN to MAX seconds; prints\n"   \
+    "                     bare figures\n"
 
 static const struct row {
     const char *name;
@@ -87,6 +99,7 @@ static const struct row {
     {"names", row_names, "10,000 names that are waited for: time of each"},
     {"red", row_red, "a lock on five servers against one, and with two of them hanging"},
     {"cluster", row_cluster, "locks spread over 1, 2 and 3 masters of a cluster"},
+    {"subscriptions", row_subscriptions, "10,000 names that are waited for, or kept, in a cluster"},
     {"ceiling", row_ceiling, "redis-benchmark with the same script"},
 };
 
@@ -95,7 +108,7 @@ static const struct row {
 struct job {
     struct plan plan;
     bool selected[N_ROWS];
-    bool json;
+    bool in_cluster, json;
     const char *plot;
     const char *cell; /* instead of rows */
 };
@@ -119,7 +132,7 @@ static double number_of(const char *text, double min, double max)
 static void list_rows(void)
 {
     for (size_t i = 0; i < N_ROWS; i++)
-        printf("%-12s %s\n", rows[i].name, rows[i].what);
+        printf("%-13s %s\n", rows[i].name, rows[i].what);
     exit(EXIT_SUCCESS);
 }
 
@@ -172,6 +185,9 @@ static void read_grid_option(struct job *job, int option)
     case 'S':
         grid->n_servers = (unsigned)number_of(optarg, CELL_SERVERS_MIN, CELL_SERVERS_MAX);
         break;
+    case 'm':
+        grid->min_rounds = (unsigned)number_of(optarg, 1, CELL_ROUNDS_MAX);
+        break;
     case 'g':
         grid->whole = true;
         break;
@@ -204,6 +220,9 @@ static void read_option(struct job *job, int option)
     case 'q':
         be_quick(&job->plan);
         break;
+    case 'C':
+        job->in_cluster = true;
+        break;
     case 'j':
         job->json = true;
         break;
@@ -234,6 +253,7 @@ static const struct option options[] = {
     {"threads", required_argument, NULL, 'T'}, {"holds", required_argument, NULL, 'H'},
     {"servers", required_argument, NULL, 'S'}, {"grid", no_argument, NULL, 'g'},
     {"against", required_argument, NULL, 'a'}, {"cell", required_argument, NULL, 'c'},
+    {"cluster", no_argument, NULL, 'C'},       {"min-rounds", required_argument, NULL, 'm'},
     {"help", no_argument, NULL, 'h'},          {0},
 };
 
@@ -244,7 +264,7 @@ static void read_args(int argc, char **argv, struct job *job)
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         read_option(job, option);
-    if (argc - optind != 1)
+    if (argc - optind != 1 || (job->in_cluster && plan->grid.n_servers > 0))
         refuse();
     if (!any_selected(job))
         for (size_t i = 0; i < N_ROWS; i++)
@@ -270,7 +290,17 @@ static void run_cell(const struct job *job)
     cell_print(figures);
 }
 
-static void run_rows(const struct job *job)
+static struct cluster *start_cluster(void)
+{
+    struct cluster *cluster =
+        cluster_start(&(struct cluster_options){.masters = 3, .node_timeout_ms = NODE_TIMEOUT_MS});
+
+    if (!cluster)
+        die("there is no redis-server and no valkey-server");
+    return cluster;
+}
+
+static void run_rows(struct job *job)
 {
     static struct report report;
     struct machine machine;
@@ -280,11 +310,14 @@ static void run_rows(const struct job *job)
     report_machine_text(&machine, report.table);
     fprintf(report.table, "%s, %u rounds of %g s for each side, in turns\n", job->plan.url,
             job->plan.rounds, job->plan.seconds);
+    if (job->in_cluster)
+        job->plan.cluster = start_cluster();
     for (size_t i = 0; i < N_ROWS; i++) {
         if (job->selected[i])
             rows[i].run(&job->plan, &report);
         report_show(&report);
     }
+    job->plan.cluster = cluster_stop(job->plan.cluster);
     if (job->json)
         report_json(&report, &machine, stdout);
     if (job->plot)

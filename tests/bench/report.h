@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define LINES_MAX 13
-#define CHECKS_MAX 12
+#define LINES_MAX 24
+#define CHECKS_MAX 16
 #define RESULTS_MAX 192
 
 struct machine;
@@ -48,7 +48,7 @@ struct check {
 
 struct result {
     char id[32]; /* the name in JSON */
-    char title[96];
+    char title[112];
     struct line lines[LINES_MAX];
     unsigned n_lines;
     struct check checks[CHECKS_MAX];

@@ -9,7 +9,7 @@ or one after the other:
     {"peer": "Redisson", "version": "3.50.0", "rows": {"uncontended_p50_us": 120.5, ...}}
 
 or, where it could not be run, {"peer": "...", "skipped": "why"}. Without it, the table of the other
-libraries stays as it is.
+libraries stays as it is. A run with `--cluster` makes the tables of the cluster, and no others.
 """
 import json
 import pathlib
@@ -17,7 +17,26 @@ import re
 import sys
 
 THREADS = re.compile(r"own_locks_(\d+)")
-CELL = re.compile(r"contention_(\d+)_(\d+)_([\d.]+)")
+CELL = re.compile(r"contention_(?:cluster_)?(\d+)_(\d+)_([\d.]+)")
+OF_CLUSTER = re.compile(r"(contention_)?cluster_.*|subscriptions_.*")
+
+# Lines of a cell, and their headings.
+CELL_COLUMNS = [
+    ("least", "least share"),
+    ("longest", "longest gap, rounds of acquisitions"),
+    ("longest_turns", "longest gap, rounds of turns"),
+    ("longest_wait", "longest wait, rounds of turns"),
+    ("scripts", "EVALSHA per acquisition"),
+    ("publishes", "PUBLISH per acquisition"),
+    ("rate", "acquisitions/s"),
+]
+CLUSTER_COLUMNS = [
+    ("scripts", "EVALSHA per acquisition"),
+    ("least", "least share"),
+    ("longest_wait", "longest wait, rounds of turns"),
+    ("wait_p999", "wait of a call, p99.9, us"),
+    ("rate", "acquisitions/s"),
+]
 
 # Figures of the peers: key, heading, and the place of this library's figure in a run.
 PEER_ROWS = [
@@ -111,30 +130,20 @@ def threads(results):
     )
 
 
-def cells(results):
-    """In brackets: the other relock-bench, if there was one."""
-    ids = ["least", "longest", "longest_turns", "longest_wait", "scripts", "publishes", "rate"]
+def beside(median, name):
+    """In brackets: one server beside a cluster, and the other relock-bench, if there was one."""
+    sides = [median[side + name] for side in ["one_", "other_"] if side + name in median]
+    return f" ({'; '.join(sides)})" if sides else ""
+
+
+def cells(results, columns):
     rows = []
     for match, result in results:
         median = {line["id"]: number(line["median"]) for line in result["lines"]}
         rows.append([f"{match[1]} x {match[2]}", match[3]])
-        for name in ids:
-            beside = f" ({median['other_' + name]})" if "other_" + name in median else ""
-            rows[-1].append(median[name] + beside)
-    return table(
-        [
-            "processes x threads on one lock",
-            "hold, ms",
-            "least share",
-            "longest gap, rounds of acquisitions",
-            "longest gap, rounds of turns",
-            "longest wait, rounds of turns",
-            "EVALSHA per acquisition",
-            "PUBLISH per acquisition",
-            "acquisitions/s",
-        ],
-        rows,
-    )
+        rows[-1] += [median[name] + beside(median, name) for name, _ in columns]
+    heads = ["processes x threads on one lock", "hold, ms"] + [head for _, head in columns]
+    return table(heads, rows)
 
 
 def other(result):
@@ -151,7 +160,15 @@ def other(result):
 
 
 def matching(pattern, results):
-    return [(match, result) for result in results if (match := pattern.fullmatch(result["id"]))]
+    """Those that were measured."""
+    measured = [result for result in results if result["lines"]]
+    return [(match, result) for result in measured if (match := pattern.fullmatch(result["id"]))]
+
+
+def others(results, tabled):
+    for result in results:
+        if not any(result is shown for _, shown in tabled):
+            yield from other(result)
 
 
 def rows(run, peers):
@@ -160,10 +177,19 @@ def rows(run, peers):
     yield from threads(own)
     if contended:
         yield ""
-        yield from cells(contended)
-    for result in results:
-        if not any(result is tabled for _, tabled in own + contended):
-            yield from other(result)
+        yield from cells(contended, CELL_COLUMNS)
+    yield from others(results, own + contended)
+
+
+def cluster(run, peers):
+    results = [result for result in run["results"] if OF_CLUSTER.fullmatch(result["id"])]
+    contended = matching(CELL, results)
+    yield from machine(run, peers)
+    yield ""
+    yield from targets({"results": results}, peers)
+    yield ""
+    yield from cells(contended, CLUSTER_COLUMNS)
+    yield from others(results, contended)
 
 
 def own_figures(run):
@@ -190,6 +216,12 @@ def beside_peers(run, peers):
 
 
 SECTIONS = {"machine": machine, "targets": targets, "rows": rows, "peers": beside_peers}
+
+
+def sections(run):
+    if any(result["id"].startswith("contention_cluster_") for result in run["results"]):
+        return {"cluster": cluster}
+    return SECTIONS
 
 
 # ---- the document -----------------------------------------------------------------------------
@@ -219,7 +251,7 @@ def main(run_path, document_path, peers_path=None):
     run = json.loads(pathlib.Path(run_path).read_text())
     peers = read_peers(pathlib.Path(peers_path).read_text()) if peers_path else []
     text = document.read_text()
-    for name, section in SECTIONS.items():
+    for name, section in sections(run).items():
         if peers or name != "peers":
             text = replace(text, name, section(run, peers))
     document.write_text(text)

@@ -1,6 +1,7 @@
 #include "rows.h"
 
 #include "bare.h"
+#include "support/cluster.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -12,6 +13,23 @@
 unsigned plan_size(const struct plan *plan, unsigned n)
 {
     return n / plan->shrink > 2 ? n / plan->shrink : 2;
+}
+
+const char *plan_url(const struct plan *plan)
+{
+    return plan->cluster ? plan->cluster->url : plan->url;
+}
+
+struct result *plan_add(const struct plan *plan, struct report *report, const char *id,
+                        const char *title)
+{
+    char cluster_id[64], in_cluster[128];
+
+    if (!plan->cluster)
+        return report_add(report, id, title);
+    snprintf(cluster_id, sizeof(cluster_id), "cluster_%s", id);
+    snprintf(in_cluster, sizeof(in_cluster), "in a cluster: %s", title);
+    return report_add(report, cluster_id, in_cluster);
 }
 
 void row_name(char name[NAME_MAX_LEN], const char *what, unsigned number)

@@ -14,6 +14,7 @@
 
 #include <relock.h>
 
+struct cluster;
 struct redisContext;
 struct server;
 
@@ -30,12 +31,14 @@ struct numbers {
 struct grid {
     struct numbers processes, threads, holds_ms;
     unsigned n_servers;  /* of a red lock; 0: a lock on one server */
+    unsigned min_rounds; /* cells with fewer are left out; 0: none */
     bool whole;          /* the default is all cells */
     const char *against; /* another relock-bench, or NULL */
 };
 
 struct plan {
     const char *url;
+    struct cluster *cluster; /* NULL: none; for the rows that can measure it */
     unsigned rounds;
     double seconds; /* time of each side in each round */
 
@@ -118,6 +121,10 @@ void row_red(const struct plan *plan, struct report *report);
 /* Locks spread over the masters of a cluster. Uses its own cluster. */
 void row_cluster(const struct plan *plan, struct report *report);
 
+/* A client that waits for many names of a cluster, and one that keeps many. Uses its own
+ * cluster. */
+void row_subscriptions(const struct plan *plan, struct report *report);
+
 /* The throughput of redis-benchmark with the same script on the same server. */
 void row_ceiling(const struct plan *plan, struct report *report);
 
@@ -125,6 +132,13 @@ void row_ceiling(const struct plan *plan, struct report *report);
 
 /* `n`, scaled by the plan, and at least 2. */
 unsigned plan_size(const struct plan *plan, unsigned n);
+
+/* The url of the cluster, if there is one, else of the server. */
+const char *plan_url(const struct plan *plan);
+
+/* report_add(), for a row that can measure the cluster: then the names say so. */
+struct result *plan_add(const struct plan *plan, struct report *report, const char *id,
+                        const char *title);
 
 /* A lock name that is unique to this run. All names with the same length of `what` cost the
  * same. */

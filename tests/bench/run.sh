@@ -5,7 +5,8 @@
 #
 #     ./tests/bench/run.sh                            all rows, as a table
 #     ./tests/bench/run.sh --rows passing,fairness    these; `relock-bench --list` names them
-#     ./tests/bench/run.sh --rows contention --against OTHER/relock-bench     two revisions in turns
+#     ./tests/bench/run.sh --rows contention --against OTHER/relock-bench     two libraries in turns
+#     ./tests/bench/run.sh --rows contention --cluster        a cluster and a server in turns
 #     ./tests/bench/run.sh --json --plot FILE.svg     for report.py; `--help` says what else
 #
 # Builds into build-bench/, optimised, unless RELOCK_BENCH names a relock-bench. The server is that
