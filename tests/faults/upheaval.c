@@ -106,14 +106,9 @@ static void grow(struct cluster *cluster, unsigned *seed)
     cluster_remove(cluster, new);
 }
 
-static void play(struct cluster *cluster, enum upheaval_kind kind, bool is_gentle, unsigned *seed)
+static void strike(struct cluster *cluster, enum upheaval_kind kind, bool is_gentle, size_t master)
 {
-    size_t master = draw_master(cluster, cluster->n, seed);
-
     switch (kind) {
-    case UPHEAVAL_MOVE:
-        move_some(cluster, master, draw_master(cluster, master, seed), seed);
-        break;
     case UPHEAVAL_HAND_OVER:
         cluster_fail_over(cluster, master);
         break;
@@ -123,12 +118,26 @@ static void play(struct cluster *cluster, enum upheaval_kind kind, bool is_gentl
     case UPHEAVAL_PAUSE:
         fail(cluster, master, is_gentle, server_pause);
         break;
-    case UPHEAVAL_GROWTH:
-        grow(cluster, seed);
-        break;
     default:
         abort();
     }
+}
+
+static void play(struct cluster *cluster, enum upheaval_kind kind, bool is_gentle, unsigned *seed)
+{
+    size_t master = draw_master(cluster, cluster->n, seed);
+
+    if (kind == UPHEAVAL_MOVE)
+        move_some(cluster, master, draw_master(cluster, master, seed), seed);
+    else if (kind == UPHEAVAL_GROWTH)
+        grow(cluster, seed);
+    else
+        strike(cluster, kind, is_gentle, master);
+}
+
+void upheaval_strike_gently(struct cluster *cluster, enum upheaval_kind kind, size_t master)
+{
+    strike(cluster, kind, true, master);
 }
 
 void upheaval_play(struct cluster *cluster, enum upheaval_kind kind, unsigned *seed)

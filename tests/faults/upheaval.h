@@ -38,4 +38,7 @@ void upheaval_play(struct cluster *cluster, enum upheaval_kind kind, unsigned *s
 /* The same, but a master that fails has stopped writing before, so nothing answered is lost. */
 void upheaval_play_gently(struct cluster *cluster, enum upheaval_kind kind, unsigned *seed);
 
+/* The same to this master: it dies, stands still or hands over. */
+void upheaval_strike_gently(struct cluster *cluster, enum upheaval_kind kind, size_t master);
+
 #endif

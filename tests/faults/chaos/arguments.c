@@ -74,12 +74,13 @@ void arguments_read(struct arguments *a, int argc, char **argv)
     if (a->n_processes == 0)
         a->n_processes = a->set == NAMES_HOT ? 50 : 4;
     if (a->min_replicas < 0)
-        a->min_replicas = a->set == NAMES_EVEN || a->is_cluster;
+        a->min_replicas = a->set == NAMES_EVEN || (a->is_cluster && a->set != NAMES_HOT);
     if (a->n_threads == 0)
         a->n_threads = a->set == NAMES_HOT ? 2 : 5;
     if (optind < argc || a->seconds == 0 || a->n_processes < 1 || a->n_threads < 1 ||
         (a->forgets && a->set != NAMES_RED) || (a->is_silent && a->set != NAMES_HOT) ||
-        (a->has_tls && a->set == NAMES_RED) || (a->is_cluster && a->set != NAMES_MIXED) ||
+        (a->has_tls && a->set == NAMES_RED) ||
+        (a->is_cluster && a->set != NAMES_MIXED && a->set != NAMES_HOT) ||
         (a->set == NAMES_HOT && a->n_threads < NAMES_N_HOT) ||
         a->n_processes > SCHEDULE_MAX_SLOTS || a->n_threads > WORKER_MAX_THREADS)
         usage(argv[0]);

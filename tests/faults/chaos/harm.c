@@ -3,8 +3,11 @@
 #include "crew.h"
 #include "nodes.h"
 
+#include <hiredis/hiredis.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The index of this server. */
 size_t harm_server(const struct stage *stage, const struct stage_place *place)
@@ -17,18 +20,43 @@ static struct probe *probe_of(struct stage *stage, const struct stage_place *pla
     return stage->watch.probes[harm_server(stage, place)];
 }
 
-/* Cuts its subscriber connection, unless the server is down. */
-static void deafen(struct stage *stage, int slot)
+bool harm_is_down(const struct stage *stage)
 {
-    char name[WORKER_NAME_MAX];
-    long long id;
+    const struct stage_place *place = &stage->servers[0];
 
-    if (stage->servers[0].broken_ns != 0)
-        return;
+    return place->broken_ns != 0 && place->fault.kind != FAULT_MOVE;
+}
+
+/* Ends the connections of a worker to a server, or only those that subscribe. */
+static void sever_at(struct probe *probe, int slot, bool only_subscribers)
+{
+    redisReply *clients = probe_reply(probe, only_subscribers ? "CLIENT LIST TYPE pubsub"
+                                                              : "CLIENT LIST TYPE normal");
+    char name[WORKER_NAME_MAX], word[WORKER_NAME_MAX + 8];
+    char *rest = clients ? clients->str : NULL;
+
     worker_name(slot, name);
-    id = probe_subscriber_id(stage->watch.probes[0], name);
-    if (id > 0)
-        probe_int(stage->watch.probes[0], "CLIENT KILL ID %lld", id);
+    snprintf(word, sizeof(word), " name=%s:", name);
+    for (char *line = rest ? strtok_r(rest, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest))
+        if (strstr(line, word))
+            probe_int(probe, "CLIENT KILL ID %lld", strtoll(line + strlen("id="), NULL, 10));
+    freeReplyObject(clients);
+}
+
+/* At all servers, unless they are down. */
+static void sever(struct stage *stage, int slot, bool only_subscribers)
+{
+    size_t n = stage->cluster ? stage->cluster->n : 1;
+
+    for (size_t i = 0; i < n && !harm_is_down(stage); i++) {
+        struct probe *probe =
+            stage->cluster ? stage->cluster->node[i].probe : stage->watch.probes[0];
+
+        sever_at(probe, slot, true);
+        if (!only_subscribers)
+            sever_at(probe, slot, false);
+    }
 }
 
 bool harm_is_server(const struct stage *stage, const struct stage_place *place)
@@ -67,11 +95,48 @@ static void begin_at_server(struct stage *stage, struct stage_place *place,
     }
 }
 
+/* Each of the hot locks in turn. */
+static int turn_of(const struct stage *stage, enum fault_kind kind)
+{
+    return (int)(stage->n_faults[kind] % (size_t)stage->names.n);
+}
+
+static void begin_at_nodes(struct stage *stage, const struct fault *fault)
+{
+    int lock = turn_of(stage, fault->kind);
+
+    switch (fault->kind) {
+    case FAULT_MASTER_KILL:
+    case FAULT_MASTER_STOP:
+    case FAULT_HAND_OVER:
+        nodes_fail(stage->cluster, fault->kind, names_text(lock));
+        break;
+    case FAULT_MOVE:
+        stage->move.lock = lock;
+        nodes_begin_move(stage->cluster, &stage->move, &stage->upheaval_seed);
+        watch_move(&stage->watch, lock, stage->move.slot,
+                   stage->cluster->node[stage->move.to].probe);
+        break;
+    default:
+        nodes_break(stage->cluster, fault->kind, stage->n_faults[fault->kind],
+                    &stage->upheaval_seed);
+        break;
+    }
+}
+
+static void mend_nodes(struct stage *stage, enum fault_kind kind)
+{
+    if (kind == FAULT_MOVE) {
+        nodes_end_move(stage->cluster, &stage->move);
+        watch_moved(&stage->watch, stage->move.lock);
+    }
+    nodes_mend(stage->cluster);
+}
+
 void harm_begin(struct stage *stage, struct stage_place *place, const struct fault *fault)
 {
     if (stage->cluster && harm_is_server(stage, place)) {
-        nodes_break(stage->cluster, fault->kind, stage->n_faults[fault->kind],
-                    &stage->upheaval_seed);
+        begin_at_nodes(stage, fault);
         return;
     }
     switch (fault->kind) {
@@ -82,7 +147,8 @@ void harm_begin(struct stage *stage, struct stage_place *place, const struct fau
         kill(place->worker.pid, SIGSTOP);
         break;
     case FAULT_DEAFEN:
-        deafen(stage, fault->slot);
+    case FAULT_SEVER:
+        sever(stage, fault->slot, fault->kind == FAULT_DEAFEN);
         break;
     case FAULT_CUT:
         proxy_cut(place->proxy, "");
@@ -135,7 +201,7 @@ void harm_mend(struct stage *stage, struct stage_place *place)
         break;
     }
     if (stage->cluster && harm_is_server(stage, place))
-        nodes_mend(stage->cluster);
+        mend_nodes(stage, place->fault.kind);
     if (place->rule)
         proxy_let_go(place->rule);
     place->rule = NULL;

@@ -8,6 +8,9 @@
 
 #include "stage.h"
 
+/* Whether a server on which all workers depend is broken now. The move of a slot breaks none. */
+bool harm_is_down(const struct stage *stage);
+
 /* Whether the place is that of a server, and then which one. */
 bool harm_is_server(const struct stage *stage, const struct stage_place *place);
 size_t harm_server(const struct stage *stage, const struct stage_place *place);

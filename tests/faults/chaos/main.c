@@ -34,9 +34,10 @@
  * before it fails, because Redis could lose renewals otherwise.
  *
  * With --hot fifty processes want two locks all the time, and the faults hit single processes among
- * them: a waiter must not depend on its own retries, whatever happens to others. With --silent
- * nothing is broken, but the server refuses to publish: the checker must find the sleepers, and
- * --expect-sleepers makes it a success.
+ * them, often the first in line: a waiter must not depend on its own retries, whatever happens to
+ * others. With --silent nothing is broken, but the server refuses to publish: the checker must find
+ * the sleepers, and --expect-sleepers makes it a success. With --cluster the slots of these locks
+ * move, which excuses nobody, and their masters are killed, stopped and replaced.
  */
 #include "arguments.h"
 #include "check.h"
@@ -254,6 +255,8 @@ static void print_faults(const struct stage *stage)
     for (int i = 0; i < FAULT_N_KINDS; i++)
         if (stage->n_faults[i] > 0)
             printf(" %zu x %s;", stage->n_faults[i], fault_name(i));
+    if (stage->n_aimed > 0)
+        printf(" %zu of them hit the first in line", stage->n_aimed);
     printf("\n");
 }
 

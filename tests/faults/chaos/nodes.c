@@ -1,5 +1,8 @@
 #include "nodes.h"
 
+#include "names.h"
+#include "support/cluster_move.h"
+#include "support/cluster_view.h"
 #include "upheaval.h"
 
 #include <stdlib.h>
@@ -46,4 +49,43 @@ void nodes_mend(struct cluster *cluster)
         proxy_flow(cluster->node[i].proxy);
         proxy_reset(cluster->node[i].proxy);
     }
+}
+
+/* ---- hot locks ------------------------------------------------------------------------------ */
+
+void nodes_fail(struct cluster *cluster, enum fault_kind kind, const char *name)
+{
+    size_t master = cluster_owner(cluster, cluster_slot(cluster, name));
+    enum upheaval_kind upheaval = kind == FAULT_MASTER_KILL   ? UPHEAVAL_KILL
+                                  : kind == FAULT_MASTER_STOP ? UPHEAVAL_PAUSE
+                                                              : UPHEAVAL_HAND_OVER;
+
+    upheaval_strike_gently(cluster, upheaval, master);
+}
+
+static size_t draw_other(const struct cluster *cluster, size_t owner, unsigned *seed)
+{
+    struct cluster_view view;
+    size_t i = (size_t)rand_r(seed) % cluster->n;
+
+    cluster_view_any(cluster, &view);
+    while (i == owner || view.master[i] != (signed char)i)
+        i = (i + 1) % cluster->n;
+    return i;
+}
+
+void nodes_begin_move(struct cluster *cluster, struct nodes_move *move, unsigned *seed)
+{
+    cluster_await(cluster); /* the replicas may not know the last one */
+    move->slot = cluster_slot(cluster, names_text(move->lock));
+    move->to = draw_other(cluster, cluster_owner(cluster, move->slot), seed);
+    cluster_move_open(cluster, move->slot, move->to);
+    if (rand_r(seed) % 2 == 0)
+        cluster_move_keys(cluster, move->slot, move->to);
+}
+
+void nodes_end_move(struct cluster *cluster, const struct nodes_move *move)
+{
+    cluster_move_keys(cluster, move->slot, move->to);
+    cluster_move_close(cluster, move->slot, move->to);
 }

@@ -1,8 +1,9 @@
 /*
  * Nodes - the faults of a cluster
  *
- * All nodes together are one place: a fault is over when they agree again. Masters fail gently, so
- * that no renewal is lost, for which the checker would find two certain holders.
+ * All nodes together are one place: a fault is over when they agree again, but for the move of a
+ * slot, which is over when both masters know. Masters fail gently, so that no renewal is lost, for
+ * which the checker would find two certain holders.
  *
  * Threads: that of the cluster.
  */
@@ -17,5 +18,18 @@ void nodes_break(struct cluster *cluster, enum fault_kind kind, size_t nth, unsi
 
 /* Mends the networks. */
 void nodes_mend(struct cluster *cluster);
+
+/* The master of this name is killed, stopped or replaced by its replica. */
+void nodes_fail(struct cluster *cluster, enum fault_kind kind, const char *name);
+
+/* The slot of a name on its way to another master. */
+struct nodes_move {
+    int lock, slot;
+    size_t to;
+};
+
+/* The slot is half moved from now on: the keys that it has may go at once or in the end. */
+void nodes_begin_move(struct cluster *cluster, struct nodes_move *move, unsigned *seed);
+void nodes_end_move(struct cluster *cluster, const struct nodes_move *move);
 
 #endif

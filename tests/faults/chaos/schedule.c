@@ -12,15 +12,18 @@
  * lock. */
 #define DELAY_PART 50
 
-enum { ALONE, AMONG, HOT, CLUSTER, N_WEIGHTS };
+/* One of so many faults of workers at hot locks hits the first in line. */
+#define AIMED_OF 3
+
+enum { ALONE, AMONG, HOT, CLUSTER, HOT_CLUSTER, N_WEIGHTS };
 
 static const struct {
     const char *name;
     enum fault_place place;
     unsigned weights[N_WEIGHTS];
 } kinds[] = {
-#define KIND(name, text, place, alone, among, hot, cluster) \
-    {text, PLACE_##place, {alone, among, hot, cluster}},
+#define KIND(name, text, place, alone, among, hot, cluster, hot_cluster) \
+    {text, PLACE_##place, {alone, among, hot, cluster, hot_cluster}},
     FAULT_MAP(KIND)
 #undef KIND
 };
@@ -48,7 +51,7 @@ static bool has_several(const struct schedule *s)
 static int column_of(const struct schedule *s)
 {
     if (s->is_hot)
-        return HOT;
+        return s->is_cluster ? HOT_CLUSTER : HOT;
     if (s->is_cluster)
         return CLUSTER;
     return has_several(s) ? AMONG : ALONE;
@@ -77,10 +80,14 @@ static uint64_t draw_length(struct schedule *s, enum fault_kind kind)
     switch (kind) {
     case FAULT_DEAFEN:
     case FAULT_DEAFEN_ALL:
+    case FAULT_SEVER:
     case FAULT_CUT:
     case FAULT_CLIENT_KILL:
     case FAULT_SCRIPT_FLUSH:
     case FAULT_UPHEAVAL:
+    case FAULT_MASTER_KILL:
+    case FAULT_MASTER_STOP:
+    case FAULT_HAND_OVER:
         return 0;
     case FAULT_KILL:
     case FAULT_RESTART:
@@ -148,6 +155,8 @@ static bool draw(struct schedule *s, struct fault *fault)
         return false;
     fault->slot = draw_slot(s, fault->kind);
     fault->for_ms = draw_length(s, fault->kind);
+    fault->aims = s->is_hot && kinds[fault->kind].place == PLACE_WORKER &&
+                  schedule_dice(&s->seed, AIMED_OF) == 0;
     if (fault->kind == FAULT_DELAY)
         fault->delay_ms = 1 + schedule_dice(&s->seed, s->lease_ms / DELAY_PART);
     is_cut = s->at_ms + fault->for_ms > end_of_storm(s);

@@ -44,6 +44,14 @@ static struct schedule in_a_cluster(void)
     return schedule;
 }
 
+static struct schedule at_hot_locks_in_a_cluster(void)
+{
+    struct schedule schedule = at_hot_locks();
+
+    schedule.is_cluster = true;
+    return schedule;
+}
+
 static struct schedule of_several_servers(void)
 {
     struct schedule schedule = with_seed(7);
@@ -141,6 +149,7 @@ static void a_calm_is_calm(void **state)
     a_calm_is_calm_with(of_several_servers());
     a_calm_is_calm_with(at_hot_locks());
     a_calm_is_calm_with(in_a_cluster());
+    a_calm_is_calm_with(at_hot_locks_in_a_cluster());
 }
 
 /* Except those that need several servers, hot locks or a cluster. */
@@ -158,9 +167,10 @@ static void every_kind_of_fault_occurs(void **state)
     for (int i = 0; i < FAULT_N_KINDS; i++) {
         bool needs_several = i == FAULT_DELAY || i == FAULT_REBIRTH;
         bool needs_heat = i == FAULT_DEAFEN || i == FAULT_DEAFEN_ALL;
+        bool needs_cluster = i == FAULT_SEVER || i >= FAULT_UPHEAVAL;
 
-        assert_true(n[0][i] > 0 || needs_several || needs_heat || i == FAULT_UPHEAVAL);
-        assert_true(n[1][i] > 0 || needs_heat || i == FAULT_UPHEAVAL);
+        assert_true(n[0][i] > 0 || needs_several || needs_heat || needs_cluster);
+        assert_true(n[1][i] > 0 || needs_heat || needs_cluster);
         assert_true(n[2][i] > 0 || !needs_heat);
     }
 }
@@ -200,6 +210,49 @@ static void at_hot_locks_most_faults_hit_single_workers(void **state)
     assert_true(n[FAULT_KILL] + n[FAULT_STOP] + n[FAULT_DEAFEN] > N_FAULTS * 9 / 10);
     for (int i = FAULT_CUT; i <= FAULT_DELAY; i++)
         assert_int_equal(n[i], 0);
+}
+
+static void at_hot_locks_in_a_cluster_slots_move_and_masters_fail(void **state)
+{
+    static const enum fault_kind of_workers[] = {FAULT_KILL, FAULT_STOP, FAULT_DEAFEN, FAULT_SEVER};
+    static const enum fault_kind of_masters[] = {FAULT_MASTER_KILL, FAULT_MASTER_STOP,
+                                                 FAULT_HAND_OVER, FAULT_DEAFEN_ALL,
+                                                 FAULT_SCRIPT_FLUSH};
+    struct schedule schedule = at_hot_locks_in_a_cluster();
+    size_t n[FAULT_N_KINDS] = {0}, sum = 0, n_long = 0;
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&schedule);
+
+        n[fault.kind]++;
+        n_long += fault.kind == FAULT_MOVE && fault.for_ms > schedule.lease_ms / 2;
+    }
+    for (size_t i = 0; i < sizeof(of_workers) / sizeof(of_workers[0]); i++)
+        sum += n[of_workers[i]];
+    for (size_t i = 0; i < sizeof(of_masters) / sizeof(of_masters[0]); i++) {
+        assert_true(n[of_masters[i]] > 0);
+        sum += n[of_masters[i]];
+    }
+    assert_int_equal(sum + n[FAULT_MOVE], N_FAULTS);
+    assert_true(n[FAULT_MOVE] > N_FAULTS / 20);
+    assert_true(n_long > n[FAULT_MOVE] / 10);
+}
+
+static void at_hot_locks_some_faults_of_workers_hit_the_first_in_line(void **state)
+{
+    struct schedule schedule = at_hot_locks_in_a_cluster(), other = in_a_cluster();
+    size_t n_aimed = 0;
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&schedule);
+
+        assert_true(!fault.aims || fault.slot >= 0);
+        n_aimed += fault.aims;
+        assert_false(schedule_next(&other).aims);
+    }
+    assert_in_range(n_aimed, N_FAULTS / 5, N_FAULTS / 2);
 }
 
 static void each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed(void **state)
@@ -331,6 +384,8 @@ int main(void)
         cmocka_unit_test(every_kind_of_fault_occurs),
         cmocka_unit_test(in_a_cluster_nodes_and_workers_are_broken),
         cmocka_unit_test(at_hot_locks_most_faults_hit_single_workers),
+        cmocka_unit_test(at_hot_locks_in_a_cluster_slots_move_and_masters_fail),
+        cmocka_unit_test(at_hot_locks_some_faults_of_workers_hit_the_first_in_line),
         cmocka_unit_test(each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed),
         cmocka_unit_test(two_hot_locks_are_of_different_kinds_that_publish),
         cmocka_unit_test(every_lock_is_wanted),

@@ -1,6 +1,7 @@
 #include "stage.h"
 
 #include "crew.h"
+#include "first.h"
 #include "harm.h"
 #include "support/wait.h"
 
@@ -18,10 +19,16 @@ static struct stage_place *place_of(struct stage *stage, int slot)
     return slot < 0 ? &stage->servers[SCHEDULE_SERVER - slot] : &stage->places[slot];
 }
 
-/* One of several servers belongs to no process's place. */
+/* Whether the fault breaks a server. A slot that moves does not: the locks must work. */
+static bool breaks_server(const struct stage *stage, const struct stage_place *place)
+{
+    return harm_is_server(stage, place) && place->fault.kind != FAULT_MOVE;
+}
+
+/* One of several servers belongs to no process's place, and excuses none. */
 static int slot_in_history(const struct stage *stage, const struct stage_place *place)
 {
-    if (harm_is_server(stage, place) && stage->n_servers > 1)
+    if (harm_is_server(stage, place) && (stage->n_servers > 1 || place->fault.kind == FAULT_MOVE))
         return SCHEDULE_MAX_SLOTS + (int)harm_server(stage, place);
     return place->fault.slot;
 }
@@ -36,24 +43,39 @@ static void end(struct stage *stage, struct stage_place *place)
     if (place->broken_ns == 0)
         return;
     harm_mend(stage, place);
-    if (harm_is_server(stage, place))
+    if (breaks_server(stage, place))
         watch_mend(&stage->watch, harm_server(stage, place));
     place->broken_ns = 0;
     record.to_ns = history_now_ns();
     history_write(&stage->history, &record);
 }
 
-void stage_break(struct stage *stage, const struct fault *fault)
+/* One lock after the other. */
+static void aim(struct stage *stage, struct fault *fault)
 {
-    struct stage_place *place = place_of(stage, fault->slot);
+    int slot = first_in_line(stage, (int)(stage->n_faults[fault->kind] % (size_t)stage->names.n));
 
+    if (slot < 0)
+        return;
+    fault->slot = slot;
+    stage->n_aimed++;
+}
+
+void stage_break(struct stage *stage, const struct fault *planned)
+{
+    struct fault fault = *planned;
+    struct stage_place *place;
+
+    if (fault.aims && !harm_is_down(stage))
+        aim(stage, &fault);
+    place = place_of(stage, fault.slot);
     end(stage, place);
-    if (harm_is_server(stage, place))
+    place->fault = fault;
+    if (breaks_server(stage, place))
         watch_break(&stage->watch, harm_server(stage, place));
-    place->fault = *fault;
     place->broken_ns = history_now_ns();
-    stage->n_faults[fault->kind]++;
-    harm_begin(stage, place, fault);
+    stage->n_faults[fault.kind]++;
+    harm_begin(stage, place, &fault);
 }
 
 static bool is_due(const struct stage_place *place, uint64_t now_ns)
@@ -132,8 +154,10 @@ static bool open_servers(struct stage *stage)
 
 static bool open_cluster(struct stage *stage)
 {
+    bool has_proxies = stage->set != NAMES_HOT && !stage->has_tls;
+
     stage->cluster = cluster_start(&(struct cluster_options){
-        .masters = 3, .replicas = 1, .tls = true, .proxies = !stage->has_tls});
+        .masters = 3, .replicas = 1, .tls = has_proxies || stage->has_tls, .proxies = has_proxies});
     if (!stage->cluster)
         return false;
     snprintf(stage->urls, sizeof(stage->urls), "%s",
@@ -148,6 +172,15 @@ static bool open_cluster(struct stage *stage)
 static bool has_networks(const struct stage *stage)
 {
     return stage->set == NAMES_MIXED && !stage->has_tls && !stage->is_cluster;
+}
+
+/* All nodes, or the only server. */
+static void tell_servers(struct stage *stage, const char *command)
+{
+    if (!stage->cluster)
+        probe_int(stage->watch.probes[0], command);
+    for (size_t i = 0; stage->cluster && i < stage->cluster->n; i++)
+        probe_int(stage->cluster->node[i].probe, command);
 }
 
 bool stage_open(struct stage *stage)
@@ -165,7 +198,7 @@ bool stage_open(struct stage *stage)
     if (!(stage->is_cluster ? open_cluster(stage) : open_servers(stage)))
         return false;
     if (stage->is_silent)
-        probe_int(stage->watch.probes[0], "ACL SETUSER default resetchannels");
+        tell_servers(stage, "ACL SETUSER default resetchannels");
     pulse_start(&stage->pulse, &stage->history, SCHEDULE_SERVER, 0);
     stage->until_ns = history_now_ns() + stage->for_ms * NS_PER_MS;
     for (int i = 0; i < stage->n_workers; i++) {
@@ -191,10 +224,9 @@ void stage_forget(struct stage *stage)
 
 void stage_let_publish(struct stage *stage)
 {
-    struct probe *probe = stage->watch.probes[0];
-
-    probe_int(probe, "ACL SETUSER default allchannels");
-    probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes"); /* they subscribe when they return */
+    tell_servers(stage, "ACL SETUSER default allchannels");
+    /* They subscribe when they return. */
+    tell_servers(stage, "CLIENT KILL TYPE normal SKIPME yes");
 }
 
 static bool are_idle(void *arg)

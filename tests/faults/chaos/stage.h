@@ -4,8 +4,9 @@
  * With one server each worker has its own network, a proxy; with several, each server has. There is
  * no proxy at hot locks: fifty of them would use more of the machine than the workers. Nor is there
  * one with TLS, which a proxy could not read, nor one with sentinels, which tell the addresses. In
- * a cluster each node has one, and announces it as its address. A fault ends when its time is over,
- * and is written to a history, as is the death of a process.
+ * a cluster each node has one, and announces it as its address, but not at hot locks. A fault ends
+ * when its time is over, and is written to a history, as is the death of a process. The move of a
+ * slot excuses no waiter.
  *
  * Threads: the main one.
  */
@@ -14,6 +15,7 @@
 
 #include "failover.h"
 #include "history.h"
+#include "nodes.h"
 #include "pulse.h"
 #include "schedule.h"
 #include "support/cluster.h"
@@ -54,6 +56,7 @@ struct stage {
     struct names names;
     struct cluster *cluster;
     unsigned upheaval_seed;
+    struct nodes_move move;
     struct watch watch;
     struct failover failover; /* has the servers, if there are sentinels */
     struct stage_place servers[SCHEDULE_MAX_SERVERS];
@@ -61,6 +64,7 @@ struct stage {
     uint64_t until_ns;
     struct pulse pulse; /* of this process, which is the network of all */
     size_t n_faults[FAULT_N_KINDS];
+    size_t n_aimed; /* of these, at the first in line */
     size_t n_lives;
     bool failed; /* a worker ended unexpectedly */
 };

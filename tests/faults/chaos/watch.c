@@ -4,6 +4,7 @@
 #include "support/wait.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define NS_PER_MS 1000000
 #define LOOK_NS ((uint64_t)20 * NS_PER_MS)
@@ -52,9 +53,45 @@ void watch_start_cluster(struct watch *watch, struct cluster *cluster, struct hi
     find_owners(watch);
 }
 
-static struct probe *probe_of(const struct watch *watch, size_t server, int lock)
+void watch_move(struct watch *watch, int lock, int slot, struct probe *heir)
 {
-    return watch->cluster ? watch->owner[lock] : watch->probes[server];
+    watch->slot[lock] = slot;
+    watch->heir[lock] = heir;
+}
+
+void watch_moved(struct watch *watch, int lock)
+{
+    watch->owner[lock] = watch->heir[lock];
+    watch->heir[lock] = NULL;
+}
+
+/* A half-moved slot has few keys. */
+static bool is_still_here(const struct watch *watch, int lock)
+{
+    const char *name = names_text(lock);
+    char keys[PROBE_TEXT_MAX], *rest = keys;
+
+    snprintf(keys, sizeof(keys), "%s",
+             probe_list(watch->owner[lock], "CLUSTER GETKEYSINSLOT %d 1000", watch->slot[lock]));
+    for (char *key = strtok_r(rest, " ", &rest); key; key = strtok_r(NULL, " ", &rest))
+        if (strcmp(key, name) == 0)
+            return true;
+    return false;
+}
+
+struct probe *watch_place(struct watch *watch, int lock)
+{
+    if (!watch->cluster)
+        return watch->probes[0];
+    if (!watch->heir[lock] || is_still_here(watch, lock))
+        return watch->owner[lock];
+    probe_int(watch->heir[lock], "ASKING");
+    return watch->heir[lock];
+}
+
+static struct probe *probe_of(struct watch *watch, size_t server, int lock)
+{
+    return watch->cluster ? watch_place(watch, lock) : watch->probes[server];
 }
 
 static void end_free(struct watch *watch, int lock, enum watch_side side)

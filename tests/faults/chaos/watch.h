@@ -5,8 +5,8 @@
  * quick succession, becomes one record. A read/write lock has one record for waiting writers and
  * one for waiting readers. A fair lock has one for the time without a kept place, and one for the
  * whole time. A red lock is free unless a majority of all servers has it, not counting those that
- * are broken, or were a while ago. Of a cluster, it asks the owner of the lock. Without servers it
- * observes nothing.
+ * are broken, or were a while ago. Of a cluster, it asks the owner of the lock; while the slot is
+ * half moved, the master that has the lock, or gets it. Without servers it observes nothing.
  *
  * Threads: one at a time.
  */
@@ -31,6 +31,8 @@ struct watch {
     size_t n;
     struct cluster *cluster;                 /* NULL: none */
     struct probe *owner[NAMES_N];            /* of each lock in a cluster */
+    struct probe *heir[NAMES_N];             /* gets the slot of the lock; NULL: not half moved */
+    int slot[NAMES_N];                       /* then */
     uint64_t whole_ns[SCHEDULE_MAX_SERVERS]; /* answers since then; UINT64_MAX: it is broken */
     uint64_t recovery_ns;                    /* of one of several servers */
     struct history *history;
@@ -51,6 +53,14 @@ void watch_look(struct watch *watch);
 /* Marks a server as broken, or as mended. */
 void watch_break(struct watch *watch, size_t server);
 void watch_mend(struct watch *watch, size_t server);
+
+/* The slot of a lock of a cluster is half moved to this node; then it is there. */
+void watch_move(struct watch *watch, int lock, int slot, struct probe *heir);
+void watch_moved(struct watch *watch, int lock);
+
+/* The node of a cluster that has the lock now, or would get it; after watch_move(), only for the
+ * next command. Without a cluster, the server. */
+struct probe *watch_place(struct watch *watch, int lock);
 
 /* The number of servers that have a lock. All must answer. */
 size_t watch_count(struct watch *watch, int lock);
