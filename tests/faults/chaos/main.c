@@ -37,7 +37,8 @@
  * them, often the first in line: a waiter must not depend on its own retries, whatever happens to
  * others. With --silent nothing is broken, but the server refuses to publish: the checker must find
  * the sleepers, and --expect-sleepers makes it a success. With --cluster the slots of these locks
- * move, which excuses nobody, and their masters are killed, stopped and replaced.
+ * move, which excuses nobody at the reentrant one, and their masters are killed, stopped and
+ * replaced.
  */
 #include "arguments.h"
 #include "check.h"

@@ -49,10 +49,12 @@ static void draw_red(struct names *names)
 
 static void draw_hot(struct names *names, uint64_t seed)
 {
-    static const enum history_sort all[] = {HISTORY_REENTRANT, HISTORY_FENCED, HISTORY_WRITE};
+    static const enum history_sort others[] = {HISTORY_FENCED, HISTORY_WRITE};
+    int reentrant = (int)schedule_dice(&seed, NAMES_N_HOT);
 
     names->n = NAMES_N_HOT;
-    shuffle(names->sorts, all, sizeof(all) / sizeof(all[0]), &seed);
+    names->sorts[reentrant] = HISTORY_REENTRANT;
+    names->sorts[1 - reentrant] = others[schedule_dice(&seed, 2)];
 }
 
 void names_draw(struct names *names, enum names_set set, uint64_t seed)

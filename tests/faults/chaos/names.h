@@ -9,9 +9,10 @@
  * Red locks have their own servers: two contended names and two quiet ones. Of each pair, the
  * members of the first publish their releases, those of the second are plain.
  *
- * Of hot locks there are two, of different kinds that publish their releases. Every worker wants
- * both of them all the time, each with other threads: if all waiters of one sleep in vain, no
- * thread comes from the other lock and finds it free.
+ * Of hot locks there are two that publish their releases: a reentrant one, and one of another kind,
+ * which no client can acquire while its slot is half moved. Every worker wants both of them all the
+ * time, each with other threads: if all waiters of one sleep in vain, no thread comes from the
+ * other lock and finds it free.
  *
  * Even names are mixed ones without crowds: all contended names are wanted alike, so that each has
  * a holder when a master ends.

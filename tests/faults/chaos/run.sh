@@ -15,6 +15,8 @@
 #     tests/faults/chaos/run.sh --cluster              in a cluster; masters fail and slots move
 #     tests/faults/chaos/run.sh --hot                  fifty processes want two locks all the time
 #     tests/faults/chaos/run.sh --hot --silent         must fail: no release is published
+#     tests/faults/chaos/run.sh --hot --cluster        the same in a cluster; their slots move
+#     tests/faults/chaos/run.sh --hot --cluster --silent       must fail, too
 #
 # Builds into build-chaos/, unless RELOCK_CHAOS names a relock-chaos. The server is that of
 # RELOCK_TEST_SERVER, else redis-server or valkey-server. Ends with 77 when there is none, and with 1

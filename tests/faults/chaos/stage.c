@@ -19,16 +19,23 @@ static struct stage_place *place_of(struct stage *stage, int slot)
     return slot < 0 ? &stage->servers[SCHEDULE_SERVER - slot] : &stage->places[slot];
 }
 
-/* Whether the fault breaks a server. A slot that moves does not: the locks must work. */
+/* Whether the fault breaks a server. A slot that moves does not. */
 static bool breaks_server(const struct stage *stage, const struct stage_place *place)
 {
     return harm_is_server(stage, place) && place->fault.kind != FAULT_MOVE;
 }
 
-/* One of several servers belongs to no process's place, and excuses none. */
+/* The move of a slot, in which a reentrant lock can be acquired, and others cannot. */
+static bool excuses_none(const struct stage *stage, const struct stage_place *place)
+{
+    return place->fault.kind == FAULT_MOVE &&
+           stage->names.sorts[stage->move.lock] == HISTORY_REENTRANT;
+}
+
+/* One of several servers belongs to no process's place. */
 static int slot_in_history(const struct stage *stage, const struct stage_place *place)
 {
-    if (harm_is_server(stage, place) && (stage->n_servers > 1 || place->fault.kind == FAULT_MOVE))
+    if (harm_is_server(stage, place) && (stage->n_servers > 1 || excuses_none(stage, place)))
         return SCHEDULE_MAX_SLOTS + (int)harm_server(stage, place);
     return place->fault.slot;
 }

@@ -6,7 +6,7 @@
  * one with TLS, which a proxy could not read, nor one with sentinels, which tell the addresses. In
  * a cluster each node has one, and announces it as its address, but not at hot locks. A fault ends
  * when its time is over, and is written to a history, as is the death of a process. The move of a
- * slot excuses no waiter.
+ * slot excuses no waiter if its lock is reentrant.
  *
  * Threads: the main one.
  */
