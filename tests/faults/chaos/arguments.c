@@ -14,9 +14,9 @@ static void usage(const char *program)
 {
     fprintf(stderr,
             "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red] [--hot]\n"
-            "       [--keep] [--tls] [--cluster] [--sentinel] [--min-replicas N] [--no-watchdog] "
-            "[--forget]\n"
-            "       [--silent] [--expect-two-holders] [--expect-sleepers]\n",
+            "       [--keep] [--tls] [--cluster] [--plain] [--sentinel] [--min-replicas N]\n"
+            "       [--no-watchdog] [--forget] [--silent] [--expect-two-holders]\n"
+            "       [--expect-sleepers]\n",
             program);
     exit(EXIT_FAILURE);
 }
@@ -33,6 +33,7 @@ static void read_options(struct arguments *a, int argc, char **argv)
         {"keep", no_argument, &a->keeps, true},
         {"tls", no_argument, &a->has_tls, true},
         {"cluster", no_argument, &a->is_cluster, true},
+        {"plain", no_argument, &a->is_plain, true},
         {"sentinel", no_argument, &a->set, NAMES_EVEN},
         {"min-replicas", required_argument, NULL, 'm'},
         {"no-watchdog", no_argument, &a->no_watchdog, true},
@@ -79,7 +80,7 @@ void arguments_read(struct arguments *a, int argc, char **argv)
         a->n_threads = a->set == NAMES_HOT ? 2 : 5;
     if (optind < argc || a->seconds == 0 || a->n_processes < 1 || a->n_threads < 1 ||
         (a->forgets && a->set != NAMES_RED) || (a->is_silent && a->set != NAMES_HOT) ||
-        (a->has_tls && a->set == NAMES_RED) ||
+        (a->has_tls && a->set == NAMES_RED) || (a->is_plain && !a->is_cluster) ||
         (a->is_cluster && a->set != NAMES_MIXED && a->set != NAMES_HOT) ||
         (a->set == NAMES_HOT && a->n_threads < NAMES_N_HOT) ||
         a->n_processes > SCHEDULE_MAX_SLOTS || a->n_threads > WORKER_MAX_THREADS)

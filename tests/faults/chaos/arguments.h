@@ -13,7 +13,7 @@ struct arguments {
     int n_processes, n_threads; /* 0: as usual for these locks */
     int set;                    /* enum names_set */
     int min_replicas;
-    int keeps, has_tls, is_cluster, no_watchdog, forgets, is_silent;
+    int keeps, has_tls, is_cluster, is_plain, no_watchdog, forgets, is_silent;
     int expects_two_holders, expects_sleepers;
 };
 

@@ -3,7 +3,7 @@
  * processes. A checker reads the histories that they wrote.
  *
  *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T] [--red]
- *                  [--hot] [--keep] [--tls] [--cluster] [--sentinel] [--min-replicas N]
+ *                  [--hot] [--keep] [--tls] [--cluster] [--plain] [--sentinel] [--min-replicas N]
  *                  [--no-watchdog] [--forget] [--silent] [--expect-two-holders]
  *                  [--expect-sleepers]
  *
@@ -31,7 +31,8 @@
  *
  * With --cluster the locks are in a cluster, whose slots move and whose masters fail and hand over,
  * and the network of one node at a time is broken. Each hold has a replica. A master stops writing
- * before it fails, because Redis could lose renewals otherwise.
+ * before it fails, because Redis could lose renewals otherwise. With --plain the clients do not use
+ * sharded channels.
  *
  * With --hot fifty processes want two locks all the time, and the faults hit single processes among
  * them, often the first in line: a waiter must not depend on its own retries, whatever happens to
@@ -292,6 +293,7 @@ static struct stage stage_of(const struct arguments *arguments, const char *dir)
                           .ignores_leases = arguments->no_watchdog,
                           .has_tls = arguments->has_tls,
                           .is_cluster = arguments->is_cluster,
+                          .is_plain = arguments->is_plain,
                           .is_silent = arguments->is_silent,
                           .for_ms = arguments->seconds * 1000};
 }

@@ -167,8 +167,9 @@ static bool open_cluster(struct stage *stage)
         .masters = 3, .replicas = 1, .tls = has_proxies || stage->has_tls, .proxies = has_proxies});
     if (!stage->cluster)
         return false;
-    snprintf(stage->urls, sizeof(stage->urls), "%s",
-             stage->has_tls ? stage->cluster->tls_url : stage->cluster->url);
+    snprintf(stage->urls, sizeof(stage->urls), "%s%s",
+             stage->has_tls ? stage->cluster->tls_url : stage->cluster->url,
+             stage->is_plain ? "?pubsub=plain" : "");
     trust(stage->cluster->ca_file);
     stage->upheaval_seed = (unsigned)stage->seed;
     watch_start_cluster(&stage->watch, stage->cluster, &stage->history, &stage->names);

@@ -46,6 +46,7 @@ struct stage {
     bool ignores_leases;
     bool has_tls;    /* the workers connect with TLS */
     bool is_cluster; /* instead of a server */
+    bool is_plain;   /* its messages are not sharded */
     unsigned min_replicas;
     bool is_silent;  /* no message may be published */
     uint64_t for_ms; /* length of the play */
