@@ -39,10 +39,15 @@ void watch_start(struct watch *watch, struct server *const *servers, size_t n,
         watch->recovery_ns = slow_ms(RECOVERY_MS) * NS_PER_MS;
 }
 
+static void find_owner(struct watch *watch, int lock)
+{
+    watch->owner[lock] = cluster_probe(watch->cluster, names_text(lock));
+}
+
 static void find_owners(struct watch *watch)
 {
     for (int lock = 0; lock < watch->names->n; lock++)
-        watch->owner[lock] = cluster_probe(watch->cluster, names_text(lock));
+        find_owner(watch, lock);
 }
 
 void watch_start_cluster(struct watch *watch, struct cluster *cluster, struct history *history,
@@ -160,6 +165,9 @@ static void look_at(struct watch *watch, int lock)
 {
     long long free_for = watch->n > 1 ? ask_all(watch, lock) : ask_one(watch, lock);
 
+    /* On a busy machine a master may be replaced though nothing has broken it. */
+    if (free_for == PROBE_REFUSED && watch->cluster && !watch->heir[lock])
+        find_owner(watch, lock);
     for (int side = 0; side < WATCH_N_SIDES; side++) {
         if (free_for < 0 || (free_for & 1 << side) == 0)
             end_free(watch, lock, side);
