@@ -2,6 +2,7 @@
 
 #include "crew.h"
 #include "nodes.h"
+#include "rush.h"
 
 #include <hiredis/hiredis.h>
 #include <signal.h>
@@ -113,6 +114,8 @@ static void begin_at_nodes(struct stage *stage, const struct fault *fault)
         break;
     case FAULT_MOVE:
         stage->move.lock = lock;
+        if (stage->names.sorts[lock] == HISTORY_REENTRANT)
+            stage->servers[0].fault.for_ms = rush_is_felt_in_ms();
         nodes_begin_move(stage->cluster, &stage->move, &stage->upheaval_seed);
         watch_move(&stage->watch, lock, stage->move.slot,
                    stage->cluster->node[stage->move.to].probe);

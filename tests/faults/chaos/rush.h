@@ -19,4 +19,7 @@ uint64_t rush_cycle_ms(void);
 /* The time until the next rush; 0 in a rush. */
 uint64_t rush_begins_in_ms(void);
 
+/* The time until a calm that follows a whole rush, or the rest of one, is nearly over. */
+uint64_t rush_is_felt_in_ms(void);
+
 #endif

@@ -15,7 +15,7 @@
  *
  * In a cluster, which counts as one server, workers and nodes are broken, and the networks of
  * nodes. At hot locks in a cluster, single workers are broken, the slots of the locks move, and the
- * masters of the locks fail.
+ * masters of the locks fail. The stage makes the moves of a reentrant lock longer: rush.h.
  *
  * Threads: one at a time.
  */

@@ -60,6 +60,17 @@ static void end(struct stage *stage, struct stage_place *place)
     history_write(&stage->history, &record);
 }
 
+static bool is_due(const struct stage_place *place, uint64_t now_ns)
+{
+    return now_ns >= place->broken_ns + place->fault.for_ms * NS_PER_MS;
+}
+
+/* Whether a slot moves there for longer than was planned: harm.c. */
+static bool is_moving(const struct stage *stage, const struct stage_place *place)
+{
+    return place->broken_ns != 0 && excuses_none(stage, place) && !is_due(place, history_now_ns());
+}
+
 /* One lock after the other. */
 static void aim(struct stage *stage, struct fault *fault)
 {
@@ -79,6 +90,8 @@ void stage_break(struct stage *stage, const struct fault *planned)
     if (fault.aims && !harm_is_down(stage))
         aim(stage, &fault);
     place = place_of(stage, fault.slot);
+    if (is_moving(stage, place))
+        return;
     end(stage, place);
     place->fault = fault;
     if (breaks_server(stage, place))
@@ -86,11 +99,6 @@ void stage_break(struct stage *stage, const struct fault *planned)
     place->broken_ns = history_now_ns();
     stage->n_faults[fault.kind]++;
     harm_begin(stage, place, &fault);
-}
-
-static bool is_due(const struct stage_place *place, uint64_t now_ns)
-{
-    return now_ns >= place->broken_ns + place->fault.for_ms * NS_PER_MS;
 }
 
 static void step_place(struct stage *stage, struct stage_place *place, bool is_end)
