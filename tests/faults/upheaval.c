@@ -11,6 +11,8 @@
 #define HALF_MS 20  /* how long one stays half moved, at most */
 #define PAUSE_MS 10 /* from one to the next, at most */
 
+#define OUTAGE_MS 1000 /* until a replica takes over */
+
 static const struct {
     const char *text;
     bool loses;
@@ -79,19 +81,48 @@ static void move_some(struct cluster *cluster, size_t from, size_t to, unsigned 
 
 /* ---- failovers ----------------------------------------------------------------------------- */
 
-static void fail(struct cluster *cluster, size_t master, bool is_gentle,
-                 void (*harm)(struct server *))
+static void stop_writing(struct cluster *cluster, size_t master)
 {
-    if (is_gentle)
-        cluster_must(probe_int(cluster->node[master].probe, "CLIENT PAUSE %d WRITE",
-                               CLUSTER_FAILOVER_MS) == 0,
-                     "a master does not stop writing");
-    cluster_await_copy(cluster, master);
-    harm(cluster->node[master].server);
+    cluster_must(
+        probe_int(cluster->node[master].probe, "CLIENT PAUSE %d WRITE", CLUSTER_FAILOVER_MS) == 0,
+        "a master does not stop writing");
+}
+
+static void mend(struct cluster *cluster, size_t master)
+{
     cluster_await(cluster);
     cluster_mend(cluster);
     cluster_must(probe_int(cluster->node[master].probe, "CLIENT UNPAUSE") == 0,
                  "a node does not write again");
+}
+
+static void fail(struct cluster *cluster, size_t master, bool is_gentle,
+                 void (*harm)(struct server *))
+{
+    if (is_gentle)
+        stop_writing(cluster, master);
+    cluster_await_copy(cluster, master);
+    harm(cluster->node[master].server);
+    mend(cluster, master);
+}
+
+/* Its replica does not wait until the others notice, nor for their votes, which they give seldom.
+ */
+void upheaval_replace(struct cluster *cluster, enum upheaval_kind kind, size_t master)
+{
+    size_t heir = cluster_replica(cluster, master);
+
+    stop_writing(cluster, master);
+    cluster_await_copy(cluster, master);
+    if (kind == UPHEAVAL_KILL)
+        server_kill(cluster->node[master].server);
+    if (kind == UPHEAVAL_PAUSE)
+        server_pause(cluster->node[master].server);
+    if (kind != UPHEAVAL_HAND_OVER)
+        let_pass(OUTAGE_MS);
+    cluster_must(probe_int(cluster->node[heir].probe, "CLUSTER FAILOVER TAKEOVER") == 0,
+                 "a replica does not take over");
+    mend(cluster, master);
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
@@ -106,9 +137,14 @@ static void grow(struct cluster *cluster, unsigned *seed)
     cluster_remove(cluster, new);
 }
 
-static void strike(struct cluster *cluster, enum upheaval_kind kind, bool is_gentle, size_t master)
+static void play(struct cluster *cluster, enum upheaval_kind kind, bool is_gentle, unsigned *seed)
 {
+    size_t master = draw_master(cluster, cluster->n, seed);
+
     switch (kind) {
+    case UPHEAVAL_MOVE:
+        move_some(cluster, master, draw_master(cluster, master, seed), seed);
+        break;
     case UPHEAVAL_HAND_OVER:
         cluster_fail_over(cluster, master);
         break;
@@ -118,26 +154,12 @@ static void strike(struct cluster *cluster, enum upheaval_kind kind, bool is_gen
     case UPHEAVAL_PAUSE:
         fail(cluster, master, is_gentle, server_pause);
         break;
+    case UPHEAVAL_GROWTH:
+        grow(cluster, seed);
+        break;
     default:
         abort();
     }
-}
-
-static void play(struct cluster *cluster, enum upheaval_kind kind, bool is_gentle, unsigned *seed)
-{
-    size_t master = draw_master(cluster, cluster->n, seed);
-
-    if (kind == UPHEAVAL_MOVE)
-        move_some(cluster, master, draw_master(cluster, master, seed), seed);
-    else if (kind == UPHEAVAL_GROWTH)
-        grow(cluster, seed);
-    else
-        strike(cluster, kind, is_gentle, master);
-}
-
-void upheaval_strike_gently(struct cluster *cluster, enum upheaval_kind kind, size_t master)
-{
-    strike(cluster, kind, true, master);
 }
 
 void upheaval_play(struct cluster *cluster, enum upheaval_kind kind, unsigned *seed)

@@ -38,7 +38,8 @@ void upheaval_play(struct cluster *cluster, enum upheaval_kind kind, unsigned *s
 /* The same, but a master that fails has stopped writing before, so nothing answered is lost. */
 void upheaval_play_gently(struct cluster *cluster, enum upheaval_kind kind, unsigned *seed);
 
-/* The same to this master: it dies, stands still or hands over. */
-void upheaval_strike_gently(struct cluster *cluster, enum upheaval_kind kind, size_t master);
+/* This master dies, stands still or hands over, gently, and its replica takes over by order: so no
+ * master is replaced because the machine is busy, if the timeout of the nodes is long. */
+void upheaval_replace(struct cluster *cluster, enum upheaval_kind kind, size_t master);
 
 #endif

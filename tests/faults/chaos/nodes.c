@@ -60,7 +60,7 @@ void nodes_fail(struct cluster *cluster, enum fault_kind kind, const char *name)
                                   : kind == FAULT_MASTER_STOP ? UPHEAVAL_PAUSE
                                                               : UPHEAVAL_HAND_OVER;
 
-    upheaval_strike_gently(cluster, upheaval, master);
+    upheaval_replace(cluster, upheaval, master);
 }
 
 static size_t draw_other(const struct cluster *cluster, size_t owner, unsigned *seed)
