@@ -2,7 +2,7 @@
 
 /* The longest pause between faults, as a part of the lease. */
 #define GAP_PART 5
-#define HOT_GAP_PART 1
+#define HOT_GAP_PART 1 /* not in a cluster, where faults of masters make others late */
 
 /* The same within a volley, which has three faults on average. */
 #define VOLLEY_MS 20
@@ -13,7 +13,7 @@
 #define DELAY_PART 50
 
 /* One of so many faults of workers at hot locks hits the first in line. */
-#define AIMED_OF 3
+#define AIMED_OF 2
 
 enum { ALONE, AMONG, HOT, CLUSTER, HOT_CLUSTER, N_WEIGHTS };
 
@@ -138,7 +138,7 @@ static uint64_t draw_gap(struct schedule *s)
 {
     if (s->is_hot && schedule_dice(&s->seed, VOLLEY_FAULTS) > 0)
         return schedule_dice(&s->seed, VOLLEY_MS);
-    return schedule_dice(&s->seed, s->lease_ms / (s->is_hot ? HOT_GAP_PART : GAP_PART));
+    return schedule_dice(&s->seed, s->lease_ms / (column_of(s) == HOT ? HOT_GAP_PART : GAP_PART));
 }
 
 /* A fault ends with the storm at the latest. */

@@ -10,8 +10,8 @@
  * once.
  *
  * At hot locks single workers are broken, seldom the server, and no network. Faults come in
- * volleys, so that neighbours in a line of waiters fail. The volleys are far apart: each fault may
- * make a worker retry, which hides that others sleep in vain.
+ * volleys, so that neighbours in a line of waiters fail. The volleys are far apart, but in a
+ * cluster: each fault may make a worker retry, which hides that others sleep in vain.
  *
  * In a cluster, which counts as one server, workers and nodes are broken, and the networks of
  * nodes. At hot locks in a cluster, single workers are broken, the slots of the locks move, and the
@@ -39,7 +39,7 @@ enum fault_place { PLACE_WORKER, PLACE_NETWORK, PLACE_SERVER };
 #define FAULT_MAP(XX)                                                                              \
     XX(KILL, "kill", WORKER, 6, 4, 36, 6, 36)     /* SIGKILL, then a new process */                \
     XX(STOP, "stop", WORKER, 5, 4, 48, 5, 48)     /* SIGSTOP, SIGCONT */                           \
-    XX(DEAFEN, "deafen", WORKER, 0, 0, 30, 0, 30) /* servers cut its subscriber connections */     \
+    XX(DEAFEN, "deafen", WORKER, 0, 0, 30, 0, 60) /* servers cut its subscriber connections */     \
     XX(SEVER, "sever", WORKER, 0, 0, 0, 0, 20)    /* servers cut all its connections */            \
     XX(CUT, "cut", NETWORK, 5, 4, 0, 2, 0)        /* cuts all connections */                       \
     XX(STALL, "stall", NETWORK, 4, 4, 0, 3, 0)   /* connections stay open, nothing gets through */ \
