@@ -102,6 +102,29 @@ static int turn_of(const struct stage *stage, enum fault_kind kind)
     return (int)(stage->n_faults[kind] % (size_t)stage->names.n);
 }
 
+static void begin_move(struct stage *stage, int lock)
+{
+    struct nodes_move *move = &stage->move;
+
+    move->lock = lock;
+    nodes_begin_move(stage->cluster, move, &stage->upheaval_seed);
+    watch_move(&stage->watch, lock, move->slot, stage->cluster->node[move->to].probe);
+    if (!move->is_open) {
+        watch_moved(&stage->watch, lock);
+        stage->servers[0].fault.for_ms = 0;
+    } else if (stage->names.sorts[lock] == HISTORY_REENTRANT) {
+        stage->servers[0].fault.for_ms = rush_is_felt_in_ms();
+    }
+}
+
+static void end_move(struct stage *stage)
+{
+    if (!stage->move.is_open)
+        return;
+    nodes_end_move(stage->cluster, &stage->move);
+    watch_moved(&stage->watch, stage->move.lock);
+}
+
 static void begin_at_nodes(struct stage *stage, const struct fault *fault)
 {
     int lock = turn_of(stage, fault->kind);
@@ -113,27 +136,13 @@ static void begin_at_nodes(struct stage *stage, const struct fault *fault)
         nodes_fail(stage->cluster, fault->kind, names_text(lock));
         break;
     case FAULT_MOVE:
-        stage->move.lock = lock;
-        if (stage->names.sorts[lock] == HISTORY_REENTRANT)
-            stage->servers[0].fault.for_ms = rush_is_felt_in_ms();
-        nodes_begin_move(stage->cluster, &stage->move, &stage->upheaval_seed);
-        watch_move(&stage->watch, lock, stage->move.slot,
-                   stage->cluster->node[stage->move.to].probe);
+        begin_move(stage, lock);
         break;
     default:
         nodes_break(stage->cluster, fault->kind, stage->n_faults[fault->kind],
                     &stage->upheaval_seed);
         break;
     }
-}
-
-static void mend_nodes(struct stage *stage, enum fault_kind kind)
-{
-    if (kind == FAULT_MOVE) {
-        nodes_end_move(stage->cluster, &stage->move);
-        watch_moved(&stage->watch, stage->move.lock);
-    }
-    nodes_mend(stage->cluster);
 }
 
 void harm_begin(struct stage *stage, struct stage_place *place, const struct fault *fault)
@@ -203,8 +212,10 @@ void harm_mend(struct stage *stage, struct stage_place *place)
     default:
         break;
     }
-    if (stage->cluster && harm_is_server(stage, place))
-        mend_nodes(stage, place->fault.kind);
+    if (stage->cluster && harm_is_server(stage, place)) {
+        end_move(stage);
+        nodes_mend(stage->cluster);
+    }
     if (place->rule)
         proxy_let_go(place->rule);
     place->rule = NULL;

@@ -79,13 +79,18 @@ void nodes_begin_move(struct cluster *cluster, struct nodes_move *move, unsigned
     cluster_await(cluster); /* the replicas may not know the last one */
     move->slot = cluster_slot(cluster, names_text(move->lock));
     move->to = draw_other(cluster, cluster_owner(cluster, move->slot), seed);
-    cluster_move_open(cluster, move->slot, move->to);
-    if (rand_r(seed) % 2 == 0)
+    move->is_open = !cluster_can_move_at_once(cluster->node[0].probe) || rand_r(seed) % 2 == 0;
+    if (move->is_open)
+        cluster_move_open(cluster, move->slot, move->to);
+    else
+        cluster_move_at_once(cluster, move->slot, move->to);
+    if (move->is_open && rand_r(seed) % 2 == 0)
         cluster_move_keys(cluster, move->slot, move->to);
 }
 
-void nodes_end_move(struct cluster *cluster, const struct nodes_move *move)
+void nodes_end_move(struct cluster *cluster, struct nodes_move *move)
 {
+    move->is_open = false;
     cluster_move_keys(cluster, move->slot, move->to);
     cluster_move_close(cluster, move->slot, move->to);
 }

@@ -26,10 +26,12 @@ void nodes_fail(struct cluster *cluster, enum fault_kind kind, const char *name)
 struct nodes_move {
     int lock, slot;
     size_t to;
+    bool is_open; /* half moved */
 };
 
-/* The slot is half moved from now on: the keys that it has may go at once or in the end. */
+/* The slot is half moved from now on: the keys that it has go now or in the end. If the servers can
+ * move a slot at once, it may be at the other master when this returns. */
 void nodes_begin_move(struct cluster *cluster, struct nodes_move *move, unsigned *seed);
-void nodes_end_move(struct cluster *cluster, const struct nodes_move *move);
+void nodes_end_move(struct cluster *cluster, struct nodes_move *move);
 
 #endif
