@@ -88,16 +88,17 @@ missing()
     comm -23 "$2" "$3" | sed "s|^|$1: |"
 }
 
-# But for those of the lanes, see the table of what else there is.
+# But for those of the lanes, see the table of what else there is; and of the line in a cluster, whose
+# rules have rows without a run.
 runs_of_models()
 {
-    awk '$1 !~ /^(#|lane$)/ && $2 ~ /^bad\./ { print $1 ": " $2 }' tests/model/runs | sort
+    awk '$1 !~ /^(#|(lane|cluster_line)$)/ && $2 ~ /^bad\./ { print $1 ": " $2 }' tests/model/runs | sort
 }
 
 # One in a row, and often one in many rows.
 runs_of_rows()
 {
-    awk -F ' [|] ' '/^[|]/ && $2 ~ /^[a-z]+: bad\./ { print $2 }' "$table" | sort -u
+    awk -F ' [|] ' '/^[|]/ && $2 ~ /^[a-z_]+: bad\./ { print $2 }' "$table" | sort -u
 }
 
 patches()
