@@ -131,7 +131,7 @@ static void judge_unlock(struct relock_client *client, const struct command *com
 
     if (said != RELOCK_VERDICT_FAILED)
         verdict->report.answer = said == RELOCK_VERDICT_DONE ? RELOCK_ANSWER_YES : RELOCK_ANSWER_NO;
-    if (hold->state != RELOCK_HOLD_LEAVING)
+    if (hold->state != RELOCK_HOLD_RELEASING)
         return;
     if (said != RELOCK_VERDICT_FAILED)
         relock_holds_end(client, hold);
@@ -508,7 +508,7 @@ static int send_under(struct relock_client *client, struct relock_vote *vote,
         r = vote_command_post(client, vote, kind, round, sent_ms);
     if (kind == RELOCK_VOTE_COMMAND_UNLOCK) {
         if (r == RELOCK_OK)
-            relock_holds_leave(client, hold);
+            relock_holds_release(client, hold);
         else
             relock_let_go(client, hold, sent_ms);
         relock_holds_unref(client, hold);

@@ -127,7 +127,7 @@ inline granted_to(c) { quit(c); told = 0 }
 inline leave()
 {
     leaving = cached;
-#ifndef BAD_TAKES_WHILE_LEAVING
+#ifndef BAD_TAKES_WHILE_RELEASING
     cached = 0; cur = 0
 #endif
 }
@@ -245,7 +245,7 @@ end:
             fi; m = 0 }
     :: atomic { leaving != 0 ->     /* the script of the release */
             assert(lk == leaving);
-#ifdef BAD_TAKES_WHILE_LEAVING
+#ifdef BAD_TAKES_WHILE_RELEASING
             if :: cached == leaving -> cached = 0; cur = 0 :: else fi;
 #endif
             leaving = 0;

@@ -113,7 +113,7 @@
 
 mtype = { SUB, UNSUB, ACK, MSG };
 mtype = { CLOSED, UP, BROKEN };     /* BROKEN: it is dead and we have not noticed */
-mtype = { HELD, SUSPECT, LEAVING, LOST };
+mtype = { HELD, SUSPECT, RELEASING, LOST };
 
 byte lk;                            /* Redis: the number that holds, 0 = free */
 bool sub[2];                        /* Redis: this process is subscribed */
@@ -428,7 +428,7 @@ critical:
             r = 0; goto next_turn
         :: else -> r = 0
         fi;
-        state[t] = LEAVING;
+        state[t] = RELEASING;
         heard = subscribed[p];
         if :: heard -> pending[p] = false :: else fi
     }

@@ -148,7 +148,7 @@ bool relock_commands_waits_again(const struct relock_client *client, const struc
 {
     const struct relock_resource *resource = hold->resource;
 
-    return hold->count == 0 && hold->state == RELOCK_HOLD_LEAVING && resource->queue &&
+    return hold->count == 0 && hold->state == RELOCK_HOLD_RELEASING && resource->queue &&
            !client->guarded.has_no_line && relock_kind_has_line(resource->kind) &&
            !resource->kind->is_shared && relock_inbox_is_open_for(client, resource);
 }

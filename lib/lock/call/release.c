@@ -102,7 +102,7 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     if (stays)
         return false;
 
-    relock_holds_leave(lock->client, hold);
+    relock_holds_release(lock->client, hold);
     if ((view->is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
         !resource->kind->is_shared)
         resource->retry = RELOCK_RETRY_NONE; /* the message of this release will signal */
@@ -174,7 +174,7 @@ int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
 
     (void)relock_holds_ref(hold);
     if (is_last)
-        relock_holds_leave_lost(client, hold);
+        relock_holds_release_lost(client, hold);
     drop_level(client, hold, deadline_ms);
     if (is_last) {
         hold->resource->kind->operations->let_go(client, hold, relock_clock_now_ms());

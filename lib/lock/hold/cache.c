@@ -126,7 +126,7 @@ void relock_cache_lose(struct relock_client *client, struct relock_hold *hold, i
 
 void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
 {
-    hold->state = RELOCK_HOLD_LEAVING;
+    hold->state = RELOCK_HOLD_RELEASING;
     hold->resource->cached = NULL;
     client->guarded.stats.kept--;
     relock_client_unset_timer(client, &hold->timer);

@@ -9,13 +9,13 @@
  *   HELD        SUSPECT    a renewal is not granted: suspect
  *   SUSPECT     HELD       a renewal is granted: renew
  *   both        LOST       Redis does not have it, or its time is over: lose, check_time
- *               LEAVING    the last level is released: leave
+ *               RELEASING  the last level is released: release
  *   HELD        CACHED     the same, and it stays with the process: cache.c
  *   CACHED      HELD       the next owner gets it: assign, for cache.c
- *               LEAVING    nobody wants it here, or others do elsewhere: cache.c
+ *               RELEASING  nobody wants it here, or others do elsewhere: cache.c
  *   LOST        SETTLING   its last level is released, and Redis may have it: settle
  *               ENDED      ... and Redis does not have it: end
- *   LEAVING     ENDED      Redis knows, or the kind sees to it by itself: end
+ *   RELEASING   ENDED      Redis knows, or the kind sees to it by itself: end
  *               SETTLING   Redis may not know: settle
  *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end
  *
@@ -369,9 +369,9 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
         relock_holds_lose(client, hold, relock_hold_expiry_reason(hold), now_ms);
 }
 
-void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
+void relock_holds_release(struct relock_client *client, struct relock_hold *hold)
 {
-    hold->state = RELOCK_HOLD_LEAVING;
+    hold->state = RELOCK_HOLD_RELEASING;
     relock_client_unset_timer(client, &hold->timer);
     if (hold->detached)
         return;
@@ -396,7 +396,7 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
     relock_holds_arm(client, hold, now_ms);
 }
 
-void relock_holds_leave_lost(struct relock_client *client, struct relock_hold *hold)
+void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
 {
     if (!hold->detached) {
         DL_DELETE(hold->resource->holds, hold);

@@ -95,7 +95,7 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
 /* Its last level is released: it is not renewed, and its owner no longer has it. */
-void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
+void relock_holds_release(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 /* Redis does not have it, or never had it. */
@@ -107,7 +107,7 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
     RELOCK_REQUIRES(client->mutex);
 
 /* The last level of a lost hold is released: its owner no longer has it. */
-void relock_holds_leave_lost(struct relock_client *client, struct relock_hold *hold)
+void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 /* ---- levels ---------------------------------------------------------------------------------- */

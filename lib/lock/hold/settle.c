@@ -87,7 +87,7 @@ static int release(struct relock_client *client, struct relock_hold *hold)
 /* Whether a calling thread may be using the fence, without the mutex. */
 static bool is_fence_in_use(const struct relock_hold *hold)
 {
-    return hold->busy || hold->state == RELOCK_HOLD_ASKED || hold->state == RELOCK_HOLD_LEAVING;
+    return hold->busy || hold->state == RELOCK_HOLD_ASKED || hold->state == RELOCK_HOLD_RELEASING;
 }
 
 static void drop_fence(struct relock_hold *hold, const struct relock_conn_id *conn_id)
@@ -159,10 +159,10 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
 
 /* ---- letting go ---------------------------------------------------------------------------- */
 
-static void leave(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+static void release_held(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_holds_leave(client, hold);
+    relock_holds_release(client, hold);
     if (hold->detached)
         return;
     relock_resource_released(hold->resource, false, now_ms);
@@ -183,15 +183,15 @@ void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint6
         break;
     case RELOCK_HOLD_HELD:
     case RELOCK_HOLD_SUSPECT:
-        leave(client, hold, now_ms);
+        release_held(client, hold, now_ms);
         break;
     case RELOCK_HOLD_LOST:
-        relock_holds_leave_lost(client, hold);
+        relock_holds_release_lost(client, hold);
         break;
     case RELOCK_HOLD_CACHED:
         leave_cache(client, hold);
         break;
-    case RELOCK_HOLD_LEAVING:
+    case RELOCK_HOLD_RELEASING:
     case RELOCK_HOLD_SETTLING:
     case RELOCK_HOLD_ENDED:
         return;

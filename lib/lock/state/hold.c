@@ -106,7 +106,7 @@ uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
     case RELOCK_HOLD_LOST:
         return !hold->is_left || relock_hold_is_in_use(hold) ? RELOCK_NEVER : hold->renew_at_ms;
     case RELOCK_HOLD_ASKED:
-    case RELOCK_HOLD_LEAVING:
+    case RELOCK_HOLD_RELEASING:
     case RELOCK_HOLD_ENDED:
         break;
     }

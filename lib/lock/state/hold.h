@@ -30,14 +30,14 @@ struct relock_resource;
 struct relock_step;
 
 enum relock_hold_state {
-    RELOCK_HOLD_ASKED,    /* being acquired: not held yet */
-    RELOCK_HOLD_HELD,     /* certain until `valid_until_ms` */
-    RELOCK_HOLD_SUSPECT,  /* the same, and the last renewal was not granted */
-    RELOCK_HOLD_LOST,     /* over, but its owner has not released all its levels */
-    RELOCK_HOLD_CACHED,   /* no owner has it: it stays for the next one of this process */
-    RELOCK_HOLD_LEAVING,  /* its last level is released, the command is in flight */
-    RELOCK_HOLD_SETTLING, /* no longer held here; the I/O thread releases it in Redis */
-    RELOCK_HOLD_ENDED,    /* waits for its last reference to be dropped */
+    RELOCK_HOLD_ASKED,     /* being acquired: not held yet */
+    RELOCK_HOLD_HELD,      /* certain until `valid_until_ms` */
+    RELOCK_HOLD_SUSPECT,   /* the same, and the last renewal was not granted */
+    RELOCK_HOLD_LOST,      /* over, but its owner has not released all its levels */
+    RELOCK_HOLD_CACHED,    /* no owner has it: it stays for the next one of this process */
+    RELOCK_HOLD_RELEASING, /* its last level is released, the command is in flight */
+    RELOCK_HOLD_SETTLING,  /* no longer held here; the I/O thread releases it in Redis */
+    RELOCK_HOLD_ENDED,     /* waits for its last reference to be dropped */
 };
 
 /* How the lease of a hold is kept. */

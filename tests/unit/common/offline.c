@@ -47,7 +47,7 @@ struct relock_hold *offline_acquire(struct relock_waiter *waiter, uint64_t sent_
 
 void offline_release(struct relock_hold *hold, uint64_t now_ms)
 {
-    relock_holds_leave(&client, hold);
+    relock_holds_release(&client, hold);
     relock_resource_released(resource, false, now_ms);
     relock_holds_end(&client, hold);
 }

@@ -86,8 +86,8 @@ static void a_hold_that_is_being_released_is_not_renewed_and_still_blocks(void *
 {
     (void)state;
 
-    relock_holds_leave(&client, hold);
-    assert_int_equal(hold->state, RELOCK_HOLD_LEAVING);
+    relock_holds_release(&client, hold);
+    assert_int_equal(hold->state, RELOCK_HOLD_RELEASING);
     assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
     assert_ptr_equal(resource->holder, hold); /* until Redis has confirmed */
     assert_null(relock_resource_find(resource, 1));

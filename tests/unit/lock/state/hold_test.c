@@ -16,7 +16,7 @@
 #define SECOND UINT64_C(1000)
 
 static const enum relock_hold_state not_held[] = {RELOCK_HOLD_ASKED, RELOCK_HOLD_LOST,
-                                                  RELOCK_HOLD_LEAVING, RELOCK_HOLD_SETTLING,
+                                                  RELOCK_HOLD_RELEASING, RELOCK_HOLD_SETTLING,
                                                   RELOCK_HOLD_ENDED};
 static const enum relock_hold_state held[] = {RELOCK_HOLD_HELD, RELOCK_HOLD_SUSPECT};
 
@@ -296,7 +296,7 @@ static void a_settling_hold_is_due_once_no_command_can_be_answered(void **state)
 static void only_held_and_settling_holds_are_due(void **state)
 {
     static const enum relock_hold_state never[] = {RELOCK_HOLD_ASKED, RELOCK_HOLD_LOST,
-                                                   RELOCK_HOLD_LEAVING, RELOCK_HOLD_ENDED};
+                                                   RELOCK_HOLD_RELEASING, RELOCK_HOLD_ENDED};
     struct relock_hold hold = renewed_hold();
 
     (void)state;

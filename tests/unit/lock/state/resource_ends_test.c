@@ -43,11 +43,11 @@ static void an_owner_that_acquired_before_the_last_release_stays(void **state)
     (void)state;
     join_all();
     relock_resource_acquired(&resource, &waiters[0], &hold);
-    hold.state = RELOCK_HOLD_LEAVING;
+    hold.state = RELOCK_HOLD_RELEASING;
     relock_resource_acquired(&resource, &waiters[1], &next);
     relock_resource_released(&resource, true, 0);
     assert_ptr_equal(resource.holder, &next);
-    next.state = RELOCK_HOLD_LEAVING;
+    next.state = RELOCK_HOLD_RELEASING;
     relock_resource_released(&resource, true, 0);
     assert_null(resource.holder);
 }

@@ -192,7 +192,7 @@ static void while_a_local_hold_is_suspect_nobody_may_ask(void **state)
     relock_resource_signal(&resource, false);
     hold.state = RELOCK_HOLD_SUSPECT;
     assert_false(may_ask(0));
-    hold.state = RELOCK_HOLD_LEAVING;
+    hold.state = RELOCK_HOLD_RELEASING;
     assert_false(may_ask(0));
 }
 
