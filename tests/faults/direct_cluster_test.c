@@ -88,10 +88,43 @@ static const char *url_of(const struct wait *wait)
     return url;
 }
 
+static bool is_subscribed(void *arg)
+{
+    static const char script[] = "local channel = 'redisson_lock__channel:{' .. KEYS[1] .. '}'"
+                                 "local n = redis.pcall('pubsub', 'shardnumsub', channel)[2] or 0 "
+                                 "return n + redis.call('pubsub', 'numsub', channel)[2]";
+    const struct wait *wait = arg;
+
+    return probe_int(cluster_probe(wait->c->cluster, wait->name), "EVAL %s 1 %s", script,
+                     wait->name) == 1;
+}
+
+static void stop_where_it_polls(const struct wait *wait)
+{
+    assert_true(io_thread_stop_waiter(url_of(wait)));
+    assert_true(io_thread_go_on());
+}
+
+/* Returns when it polls the connection for messages. It also polls for the reply to a command, but
+ * waits anew after that. */
+static struct wait begin_to_poll(struct clustered *c, struct relock_client *client,
+                                 const char *name)
+{
+    struct wait wait = begin_to_wait(c, client, name);
+
+    assert_true(wait_until(is_subscribed, &wait, SOON_MS));
+    do {
+        wait.n_waits = stats_of(client).waits;
+        stop_where_it_polls(&wait);
+        stop_where_it_polls(&wait);
+    } while (waits_again(&wait));
+    return wait;
+}
+
 static void a_waiter_gets_the_lock_while_the_io_thread_stands_still(void **state)
 {
     struct clustered *c = *state;
-    struct wait wait = begin_to_wait(c, waiting_client(c), NAME);
+    struct wait wait = begin_to_poll(c, waiting_client(c), NAME);
 
     assert_true(io_thread_stop(url_of(&wait)));
     release(&wait);
@@ -117,7 +150,7 @@ static void no_waiter_depends_on_one_that_stands_still(void **state)
 {
     struct clustered *c = *state;
     struct relock_client *client = waiting_client(c);
-    struct wait stopped = begin_to_wait(c, client, NAME), same, other;
+    struct wait stopped = begin_to_poll(c, client, NAME), same, other;
     char name[32];
 
     assert_true(io_thread_stop_waiter(url_of(&stopped)));
@@ -144,7 +177,7 @@ static void a_waiter_reads_where_its_lock_is(void **state)
     release(&first);
     gets_in(&first);
     name_elsewhere(c, first.slot, name);
-    other = begin_to_wait(c, client, name);
+    other = begin_to_poll(c, client, name);
     assert_true(io_thread_stop(url_of(&other)));
     release(&other);
     assert_result(actor_result(other.actor), RELOCK_OK);
@@ -156,7 +189,7 @@ static void a_waiter_reads_where_its_lock_is(void **state)
 static void a_waiter_that_reads_is_woken_where_the_slot_went(void **state)
 {
     struct clustered *c = *state;
-    struct wait wait = begin_to_wait(c, waiting_client(c), NAME);
+    struct wait wait = begin_to_poll(c, waiting_client(c), NAME);
 
     for (int i = 0; i < 3; i++) {
         wait.n_waits = stats_of(wait.client).waits;
@@ -170,7 +203,7 @@ static void a_waiter_that_reads_is_woken_where_the_slot_went(void **state)
 static void a_waiter_that_reads_is_woken_after_a_planned_failover(void **state)
 {
     struct clustered *c = *state;
-    struct wait wait = begin_to_wait(c, waiting_client(c), NAME);
+    struct wait wait = begin_to_poll(c, waiting_client(c), NAME);
 
     (void)cluster_fail_over(c->cluster, cluster_owner(c->cluster, wait.slot));
     release(&wait);
@@ -180,30 +213,18 @@ static void a_waiter_that_reads_is_woken_after_a_planned_failover(void **state)
 static void a_waiter_that_reads_is_woken_after_its_master_died(void **state)
 {
     struct clustered *c = *state;
-    struct wait wait = begin_to_wait(c, waiting_client(c), NAME);
+    struct wait wait = begin_to_poll(c, waiting_client(c), NAME);
 
     clustered_kill(c, cluster_owner(c->cluster, wait.slot));
     release(&wait);
     gets_in(&wait);
 }
 
-static bool is_subscribed(void *arg)
-{
-    const struct wait *wait = arg;
-    struct probe *probe = cluster_probe(wait->c->cluster, wait->name);
-
-    return probe_int(probe, "EVAL %s 0",
-                     "local n = redis.pcall('pubsub', 'shardnumsub', 'redisson_lock__channel:{" NAME
-                     "}')[2] or 0 "
-                     "return n + redis.call('pubsub', 'numsub', 'redisson_lock__channel:{" NAME
-                     "}')[2]") == 1;
-}
-
 /* The next connection mostly has the same descriptor. */
 static void a_waiter_that_reads_hears_of_the_end_of_the_connection(void **state)
 {
     struct clustered *c = *state;
-    struct wait wait = begin_to_wait(c, waiting_client(c), NAME);
+    struct wait wait = begin_to_poll(c, waiting_client(c), NAME);
     struct probe *probe = cluster_probe(c->cluster, NAME);
 
     for (int i = 0; i < 3; i++) {

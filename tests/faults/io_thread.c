@@ -21,9 +21,9 @@ enum { GOES, IS_TO_STOP, STANDS };
 
 /* constant while the thread must stop */
 static char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" with TCP */
-static in_port_t port;
+static _Atomic(in_port_t) port;
 
-static bool is_waiter;
+static atomic_bool is_waiter;
 
 static atomic_int state;
 

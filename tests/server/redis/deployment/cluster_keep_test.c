@@ -198,7 +198,7 @@ static void a_recall_is_heard_from_each_node(void **state)
     struct clustered *c = *state;
     struct relock_client *client = keeping_by(c, "");
     struct cluster_view view;
-    char number[64], recall[128], name[16];
+    char number[64], recall[128], name[32];
 
     cluster_view_any(c->cluster, &view);
     for (size_t i = 0; i < c->cluster->n; i++) {
