@@ -78,6 +78,12 @@ static void gets_in(const struct wait *wait)
     assert_int_equal(stats_of(wait->client).rechecks, 0);
 }
 
+/* After the move of a slot: while it was half moved, the waiter may have rechecked. */
+static void gets_in_after_moves(const struct wait *wait)
+{
+    assert_gets_in(wait->actor, wait->lock);
+}
+
 /* Where a client has a connection to the owner of the slot. */
 static const char *url_of(const struct wait *wait)
 {
@@ -197,7 +203,7 @@ static void a_waiter_that_reads_is_woken_where_the_slot_went(void **state)
         assert_true(wait_until(waits_again, &wait, SOON_MS));
     }
     release(&wait);
-    gets_in(&wait);
+    gets_in_after_moves(&wait);
 }
 
 static void a_waiter_that_reads_is_woken_after_a_planned_failover(void **state)
@@ -251,7 +257,7 @@ static void a_waiter_that_reads_is_woken_after_its_node_has_left_the_cluster(voi
     cluster_remove(c->cluster, added);
     let_pass(2500); /* the client looks each second for nodes to free */
     release(&wait);
-    gets_in(&wait);
+    gets_in_after_moves(&wait);
 }
 
 int main(void)
