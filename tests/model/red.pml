@@ -22,7 +22,7 @@
  *   line            the connection: relock_outbox_post, send_entry    lib/lock/wake/outbox.c
  *                   relock_pipeline_call, on_reply, on_down            lib/redis/io/pipeline.c
  *   read_first()    answer, judge_lock, tell                           lib/group/vote.c
- *                   on_renewed, take_answer                            lib/lock/hold/watchdog.c
+ *                   on_answered, end_renewal                           lib/lock/hold/watchdog.c
  *                   relock_tally_grant, relock_tally_lose              lib/group/tally.c
  *   break_it()      the same with RELOCK_E_CONN
  *   update()        update, relock_tally_valid_until                   lib/group/tally.c

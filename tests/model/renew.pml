@@ -26,15 +26,17 @@
  *   last           release_last, relock_release_lost                   lib/lock/call/release.c
  *   hand off       relock_cache_hand_off                               lib/lock/hold/cache.c
  *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/hold/holds.c
- *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_renewed, take_answer,
- *                  relock_watchdog_up                                  lib/lock/hold/watchdog.c
+ *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_answered, end_renewal,
+ *                  relock_watchdog_ask_again, relock_watchdog_up       lib/lock/hold/watchdog.c
+ *                  relock_batch_add, send, end_entry                   lib/lock/hold/batch.c
  *                  relock_holds_suspect, relock_holds_renew            lib/lock/hold/holds.c
  *                  relock_hold_due_ms, relock_hold_is_renewed          lib/lock/state/hold.c
  *   settler        relock_let_go, relock_holds_settle                  lib/lock/hold/settle.c hold/holds.c
  *                  relock_settle_step                                  lib/lock/hold/settle.c
  *
- * A renewal may be due at any time, or never, so the results do not depend on the schedule. Left
- * out: the drift, so clocks run alike; max_hold_ms, which only ends renewals; late commands other
+ * A renewal may be due at any time, or never, so the results do not depend on the schedule, nor on
+ * renewals that come forward to meet. In a batch, each hold has its own result, as here. Left
+ * out: that a hold which a batch did not find is asked for once more before it is lost; the drift, so clocks run alike; max_hold_ms, which only ends renewals; late commands other
  * than renewals, see unknown.pml.
  *
  * -DOPS=n calls of the thread; -DT=n ticks; -DFORCES=n holds that are broken from outside, which

@@ -13,7 +13,7 @@
  *
  * What stands for what:
  *
- *   look, check      check, on_looked, on_checked               lib/lock/hold/watchdog.c
+ *   look, check      check, on_looked, on_answered              lib/lock/hold/watchdog.c
  *   renew            relock_watchdog_renew                      lib/lock/hold/watchdog.c
  *   hear()           relock_watchdog_hear                        lib/lock/hold/watchdog.c
  *   down, up         relock_watchdog_tracking                        lib/lock/hold/watchdog.c
