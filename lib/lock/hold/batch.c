@@ -53,10 +53,9 @@ struct relock_batch {
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void end_entry(struct relock_batch *batch, struct relock_batch_entry *entry)
-    RELOCK_REQUIRES(batch->client->mutex)
+static void end_entry(struct relock_client *client, struct relock_batch *batch,
+                      struct relock_batch_entry *entry) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_client *client = batch->client;
     struct relock_hold *hold = entry->hold;
     bool is_told = batch->result == RELOCK_E_CONN || entry->verdict == RELOCK_VERDICT_DONE ||
                    entry->verdict == RELOCK_VERDICT_TAKEN;
@@ -69,10 +68,11 @@ static void end_entry(struct relock_batch *batch, struct relock_batch_entry *ent
     relock_holds_unref(client, hold);
 }
 
-static void end(struct relock_batch *batch) RELOCK_REQUIRES(batch->client->mutex)
+static void end(struct relock_client *client, struct relock_batch *batch)
+    RELOCK_REQUIRES(client->mutex)
 {
     for (unsigned i = 0; i < batch->n; i++)
-        end_entry(batch, &batch->entries[i]);
+        end_entry(client, batch, &batch->entries[i]);
     free(batch);
 }
 
@@ -84,7 +84,7 @@ static void answered(struct relock_batch *batch)
         return;
     relock_mutex_lock(&client->mutex);
     DL_DELETE(client->guarded.batches.sent, batch);
-    end(batch);
+    end(client, batch);
     relock_mutex_unlock(&client->mutex);
 }
 
@@ -158,7 +158,6 @@ static void on_exists(void *arg, int result, const struct redisReply *reply)
 /* ---- sending ------------------------------------------------------------------------------- */
 
 static int send_script(struct relock_batch *batch, struct relock_request_many *many)
-    RELOCK_REQUIRES(batch->client->mutex)
 {
     relock_request_many(many, batch->kind, batch->n);
     for (unsigned i = 0; i < batch->n; i++) {
@@ -170,7 +169,7 @@ static int send_script(struct relock_batch *batch, struct relock_request_many *m
 }
 
 /* Has the server report changes of the tracked keys. */
-static void send_exists(struct relock_batch *batch) RELOCK_REQUIRES(batch->client->mutex)
+static void send_exists(struct relock_batch *batch)
 {
     struct relock_text keys[RELOCK_REQUEST_MANY];
     struct relock_call call = {.script = &relock_script_exists, .tracker = &batch->tracker};
@@ -188,7 +187,8 @@ static void send_exists(struct relock_batch *batch) RELOCK_REQUIRES(batch->clien
         batch->n_unanswered++;
 }
 
-static void send_many(struct relock_batch *batch) RELOCK_REQUIRES(batch->client->mutex)
+static void send_many(struct relock_client *client, struct relock_batch *batch)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_request_many many;
 
@@ -197,18 +197,18 @@ static void send_many(struct relock_batch *batch) RELOCK_REQUIRES(batch->client-
                             batch->entries[i].is_tracked ? batch->node : NULL);
     batch->result = send_script(batch, &many);
     if (batch->result < 0) {
-        end(batch);
+        end(client, batch);
         return;
     }
     batch->n_unanswered = 1;
     send_exists(batch);
-    DL_APPEND(batch->client->guarded.batches.sent, batch);
+    DL_APPEND(client->guarded.batches.sent, batch);
 }
 
-static void send_one(struct relock_batch *batch) RELOCK_REQUIRES(batch->client->mutex)
+static void send_one(struct relock_client *client, struct relock_batch *batch)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_batch_entry *entry = batch->entries;
-    struct relock_client *client = batch->client;
 
     relock_watchdog_ask(client, entry->hold, batch->node, entry->renews, entry->is_tracked,
                         entry->hold->sent_ms);
@@ -217,9 +217,9 @@ static void send_one(struct relock_batch *batch) RELOCK_REQUIRES(batch->client->
 }
 
 /* Holds that have ended since need no command any more, and some no renewal. */
-static void drop_ended(struct relock_batch *batch) RELOCK_REQUIRES(batch->client->mutex)
+static void drop_ended(struct relock_client *client, struct relock_batch *batch)
+    RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_client *client = batch->client;
     uint64_t now_ms = relock_clock_now_ms();
     unsigned n = 0;
 
@@ -242,11 +242,11 @@ static void send(struct relock_client *client, struct relock_batch *batch)
 {
     DL_DELETE(client->guarded.batches.open, batch);
     client->guarded.batches.n_open--;
-    drop_ended(batch);
+    drop_ended(client, batch);
     if (batch->n == 1)
-        send_one(batch);
+        send_one(client, batch);
     else if (batch->n > 1)
-        send_many(batch);
+        send_many(client, batch);
     else
         free(batch);
 }
