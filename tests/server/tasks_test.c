@@ -81,7 +81,7 @@ static bool reads_all_messages(void *arg)
     bool reads;
 
     relock_mutex_lock(&client->mutex);
-    pubsub = relock_node_io_shared(client->topology);
+    pubsub = atomic_load(&client->topology->nodes)->pubsub;
     relock_client_wake(client);
     relock_mutex_unlock(&client->mutex);
     relock_reading_lock(pubsub->conn.reading);
