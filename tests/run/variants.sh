@@ -4,7 +4,7 @@
 
 # The tests wait more than they compute, so the next variant is built in the background meanwhile.
 # The variants that fetch packages come last: a slow network then delays no other.
-variants='gcc tls no-tls asan tsan clang valgrind newest oldest redisson interop'
+variants='gcc tls no-tls asan tsan clang valgrind fleet newest oldest redisson interop'
 long_variants='static servers' # only if named, or with all --long
 
 at_once=10 # tests; they wait more than they compute
@@ -40,7 +40,7 @@ build()
     tsan) build_with gcc tsan -Db_sanitize=thread ;;
     static) build_with gcc static -Ddefault_library=static ;;
     no-tls) build_with gcc no-tls -Dtls=disabled ;;
-    redisson | interop)
+    fleet | redisson | interop)
         build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
         ;;
     newest | oldest) build_version "$1" ;;
@@ -88,7 +88,7 @@ build_version()
 test_variant()
 {
     # An old sanitizer cannot handle the address randomisation of today's kernels.
-    local still=() without=(--no-suite tree --no-suite redisson --no-suite interop)
+    local still=() without=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop)
 
     [[ $long == yes ]] || without+=(--no-suite script --no-suite bench)
     choose "$1"
@@ -104,10 +104,17 @@ test_variant()
 
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc) run_tests gcc gcc --no-suite redisson --no-suite interop ;;
+    gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop ;;
     tls)
         RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
             --no-suite script
+        ;;
+    fleet)
+        if [[ -e $out/fleet/worker ]]; then
+            RELOCK_TEST_FLEET=$PWD/$out/fleet run_tests fleet gcc --suite fleet
+        else
+            report skipped fleet "$out/logs/fleet-build.log"
+        fi
         ;;
     redisson)
         if [[ -e $out/redisson/newest/built ]]; then
