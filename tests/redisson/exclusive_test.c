@@ -106,6 +106,56 @@ static void the_lock_goes_round(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
+#define N_OURS 3
+#define N_THEIRS 2
+
+struct ours {
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct actor *waiting;
+};
+
+static void begin_ours(struct duet *d, struct ours *ours)
+{
+    actor_begin(ours->waiting, actor_take_turn, ours->lock);
+    assert_true(duet_sleeps(d, ours->client));
+}
+
+/* Clients of ours, with threads of Redisson between them. Each gets the lock once and does not come
+ * back: so no later release makes up for one that was not woken. */
+static void all_waiters_of_both_are_woken(void **state)
+{
+    static const char *const threads[N_THEIRS] = {"bob", "cyd"};
+    struct duet *d = *state;
+    struct ours ours[N_OURS];
+    unsigned theirs[N_THEIRS];
+
+    for (int i = 0; i < N_OURS; i++) {
+        struct relock_client *client = duet_client(d);
+
+        ours[i] = (struct ours){client, duet_lock(d, client, "orders"), actor_start()};
+    }
+    for (int holder = 0; holder < 2; holder++) {
+        if (holder == 0)
+            assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+        else
+            assert_result(relock_lock(ours[0].lock), RELOCK_OK);
+        for (int i = holder; i < N_OURS; i++) {
+            begin_ours(d, &ours[i]);
+            if (i - holder < N_THEIRS)
+                theirs[i - holder] = duet_begin_wait(d, threads[i - holder], "pass orders 1000");
+        }
+        if (holder == 0)
+            assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+        else
+            assert_result(relock_unlock(ours[0].lock), RELOCK_OK);
+        for (int i = holder; i < N_OURS; i++)
+            assert_result(actor_result(ours[i].waiting), RELOCK_OK);
+        for (int i = 0; i < N_THEIRS; i++)
+            assert_string_equal(duet_answer(d, theirs[i]), "ok");
+    }
+}
+
 static void our_forced_unlock_is_a_loss_for_redisson(void **state)
 {
     struct duet *d = *state;
@@ -181,6 +231,7 @@ int main(int argc, char **argv)
         DUET_TEST(a_release_by_redisson_wakes_us),
         DUET_TEST(our_release_wakes_redisson),
         DUET_TEST(the_lock_goes_round),
+        DUET_TEST(all_waiters_of_both_are_woken),
         DUET_TEST(our_forced_unlock_is_a_loss_for_redisson),
         DUET_TEST(a_forced_unlock_by_redisson_is_a_loss_for_us),
         DUET_TEST(each_library_can_query_the_others_hold),

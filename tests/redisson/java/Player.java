@@ -27,6 +27,7 @@ import org.redisson.api.RedissonClient;
  * lock [LEASE_MS]          ok; renewed by the watchdog without a lease
  * try [WAIT_MS LEASE_MS]   yes, no; renewed with a lease of -1
  * unlock                   ok, not-owner
+ * pass US                  ok: locks, holds for US microseconds and unlocks
  * force                    yes, no: there was nothing to unlock
  * locked, mine             yes, no
  * count, ttl, token        a number
@@ -110,6 +111,10 @@ public final class Player {
             return yesNo(numbers.length > 0
                 ? lock.tryLock(numbers[0], numbers[1], TimeUnit.MILLISECONDS) : lock.tryLock());
         case "unlock":
+            return unlock(lock);
+        case "pass":
+            lock.lock();
+            holdFor(numbers[0]);
             return unlock(lock);
         case "force":
             return yesNo(lock.forceUnlock());
