@@ -1,18 +1,18 @@
 /*
- * Three processes of the library and two of Redisson take locks of all kinds on one server, and
- * their holds are checked afterwards: support/held.h.
+ * Three processes of the library and two of Redisson take locks of all kinds on one server, or in a
+ * cluster of three, and their holds are checked afterwards: support/held.h.
  *
- *     relock-redisson-soak [SECONDS]
+ *     relock-redisson-soak [SECONDS [cluster]]
  *
  * Each process of Redisson works for so long, from when its JVM has started. Those of the library
  * work until these are done.
  *
  * Ends with 77 when there is no server or no Redisson, with 1 when the history is impossible.
  */
+#include "place.h"
 #include "redisson.h"
 #include "support/child.h"
 #include "support/held.h"
-#include "support/probe.h"
 #include "support/server.h"
 #include "support/wait.h"
 #include "worker.h"
@@ -60,16 +60,16 @@ static int run(struct child *parent, void *arg)
     return process->folder ? run_java(process) : worker_run(&process->worker);
 }
 
-static void start(struct process *process, int number, const struct server *server,
+static void start(struct process *process, int number, const struct place *place,
                   const char *folder, const atomic_bool *is_over)
 {
     bool is_ours = number < N_OURS;
 
     snprintf(process->who, sizeof(process->who), "%s%d.", is_ours ? "c" : "java", number);
-    snprintf(process->path, sizeof(process->path), "%s/held.%d", server->dir, number);
+    snprintf(process->path, sizeof(process->path), "%s/held.%d", place->dir, number);
     process->folder = is_ours ? NULL : folder;
     process->worker = (struct worker){
-        .url = server->tcp_url, .path = process->path, .who = process->who, .is_over = is_over};
+        .url = place->url, .path = process->path, .who = process->who, .is_over = is_over};
     process->child = child_start(run, process);
 }
 
@@ -101,14 +101,13 @@ static size_t check_counts(const struct helds *helds, const struct process *proc
 }
 
 /* Except the counter of the fenced lock, which stays. */
-static bool has_one_key(void *arg)
+static bool has_one_key(void *place)
 {
-    return probe_n_keys(arg) == 1;
+    return place_n_keys(place) == 1;
 }
 
-static size_t check_all(const struct process *processes, const struct server *server)
+static size_t check_all(const struct process *processes, struct place *place)
 {
-    struct probe *probe = probe_open(server->socket);
     struct helds helds = {0};
     size_t n_wrong = 0;
 
@@ -116,12 +115,11 @@ static size_t check_all(const struct process *processes, const struct server *se
         held_read(&helds, processes[i].path);
     n_wrong += held_check(&helds, NULL, 0, stdout).impossible;
     n_wrong += check_counts(&helds, processes);
-    if (!wait_until(has_one_key, probe, SOON_MS)) {
-        printf("%lld keys are left\n", probe_n_keys(probe));
+    if (!wait_until(has_one_key, place, SOON_MS)) {
+        printf("%lld keys are left\n", place_n_keys(place));
         n_wrong++;
     }
     held_free(&helds);
-    probe_close(probe);
     return n_wrong;
 }
 
@@ -144,13 +142,14 @@ int main(int argc, char **argv)
 {
     unsigned long seconds = argc > 1 ? strtoul(argv[1], NULL, 10) : 60;
     const char *folder = redisson_find("newest");
-    struct server *server = folder ? server_start(&(struct server_options){.tcp = true}) : NULL;
+    bool in_cluster = argc > 2 && strcmp(argv[2], "cluster") == 0;
     struct process processes[N_PROCESSES] = {{.seconds = 0}};
     atomic_bool *is_over =
         mmap(NULL, sizeof(*is_over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct place place;
     size_t n_wrong;
 
-    if (!server) {
+    if (!folder || !place_open(&place, in_cluster)) {
         printf("there is no server, or no Redisson: skipped\n");
         return SERVER_EXIT_SKIP;
     }
@@ -158,13 +157,13 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     for (int i = 0; i < N_PROCESSES; i++) {
         processes[i].seconds = seconds;
-        start(&processes[i], i, server, folder, is_over);
+        start(&processes[i], i, &place, folder, is_over);
     }
     n_wrong = await(processes, N_OURS, N_PROCESSES, seconds * 1000 + START_MS + SOON_MS);
     atomic_store(is_over, true);
     n_wrong += await(processes, 0, N_OURS, 3 * SOON_MS);
-    n_wrong += check_all(processes, server);
-    server_stop(server);
+    n_wrong += check_all(processes, &place);
+    place_close(&place);
     printf("%zu things are wrong\n", n_wrong);
     return n_wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,13 +2,15 @@
  * Five processes of the library and three of Redisson want one lock all the time, with a thread
  * each, and neither side may get less than half of its share.
  *
- *     relock-redisson-shares [--seconds S] [--version V] [--report]
+ *     relock-redisson-shares [--seconds S] [--version V] [--cluster] [--report]
  *
  * For each of three lengths of holds they contend for S seconds [8]. Before, they contend as long
  * without being counted: the JVMs compile their code in that time. V is a version of Redisson that
- * build.sh builds [newest]. Prints the shares. Ends with 1 if a side got too little, unless
+ * build.sh builds [newest]. With --cluster, the lock is in a cluster of three. Prints the shares.
+ * Ends with 1 if a side got too little, unless
  * --report is given, and with 77 if there is no server or no Redisson.
  */
+#include "place.h"
 #include "redisson.h"
 #include "support/child.h"
 #include "support/server.h"
@@ -35,11 +37,11 @@ static const uint64_t holds_us[] = {200, 5000, 20000};
 struct arguments {
     uint64_t seconds;
     const char *version;
-    int reports;
+    int in_cluster, reports;
 };
 
 struct contest {
-    struct server *server;
+    struct place place;
     uint64_t round_ms;
     struct child *ours[N_OURS];
     struct player *theirs[N_THEIRS];
@@ -78,9 +80,10 @@ static int64_t contend_once(struct relock_lock *lock, uint64_t hold_us, uint64_t
 static int contend(struct child *parent, void *arg)
 {
     const struct contest *contest = arg;
-    struct relock_options options = {.url = contest->server->tcp_url,
+    struct relock_options options = {.url = contest->place.url,
                                      .watchdog_timeout_ms = WATCHDOG_MS,
-                                     .command_timeout_ms = WATCHDOG_MS}; /* the JVMs start now */
+                                     .connect_timeout_ms = SOON_MS, /* the JVMs start now */
+                                     .command_timeout_ms = WATCHDOG_MS};
     struct relock_client *client;
     struct relock_lock *lock;
     int64_t hold_us, from_ms;
@@ -101,7 +104,7 @@ static int contend(struct child *parent, void *arg)
 
 static void open_contest(struct contest *contest, const char *folder)
 {
-    const char *url = contest->server->tcp_url;
+    const char *url = contest->place.url;
 
     for (int i = 0; i < N_THEIRS; i++)
         contest->theirs[i] = redisson_start(folder, url, WATCHDOG_MS);
@@ -120,7 +123,7 @@ static int close_contest(struct contest *contest)
     }
     for (int i = 0; i < N_THEIRS; i++)
         player_end(contest->theirs[i]);
-    server_stop(contest->server);
+    place_close(&contest->place);
     return n_failed;
 }
 
@@ -194,6 +197,7 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
 {
     const struct option known[] = {{"seconds", required_argument, NULL, 's'},
                                    {"version", required_argument, NULL, 'v'},
+                                   {"cluster", no_argument, &a->in_cluster, true},
                                    {"report", no_argument, &a->reports, true},
                                    {NULL, 0, NULL, 0}};
     int c;
@@ -218,8 +222,7 @@ int main(int argc, char **argv)
 
     read_arguments(&arguments, argc, argv);
     folder = redisson_find(arguments.version);
-    contest.server = folder ? server_start(&(struct server_options){.tcp = true}) : NULL;
-    if (!contest.server) {
+    if (!folder || !place_open(&contest.place, arguments.in_cluster)) {
         printf("there is no server, or no Redisson: skipped\n");
         return SERVER_EXIT_SKIP;
     }
