@@ -391,7 +391,8 @@ static inline bool relock_inbox_is_refused(const struct relock_client *client)
     return client->guarded.inbox == RELOCK_INBOX_REFUSED;
 }
 
-/* For a waiter that was refused: subscribes. Returns false if the client waits outside of all lines.
+/* For a waiter that was refused: subscribes. Returns false if the client waits outside of all
+ * lines.
  */
 bool relock_inbox_want(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 

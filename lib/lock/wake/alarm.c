@@ -2,8 +2,8 @@
 
 #include "base/hash.h"
 #include "lock/state/keys.h"
-#include "lock/state/resource.h"
 #include "lock/state/kind.h"
+#include "lock/state/resource.h"
 #include "lock/wake/private.h"
 #include "redis/io/io.h"
 

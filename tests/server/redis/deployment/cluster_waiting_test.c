@@ -20,11 +20,13 @@ struct pair {
 };
 
 /* Without rechecks, only a message wakes the waiter. */
-static struct relock_client *client_of(struct clustered *c, const char *query)
+static struct relock_client *client_with(struct clustered *c, const char *query,
+                                         struct relock_options options)
 {
-    struct relock_options options = {.recheck_ms = NEVER_MS, .command_timeout_ms = 20000};
     char url[300];
 
+    options.recheck_ms = NEVER_MS;
+    options.command_timeout_ms = 20000;
     options.url = url;
     (void)snprintf(url, sizeof(url), "%s%s", clustered_options(c, NULL).url, query);
     if (c->cluster->tls_url[0])
@@ -32,20 +34,31 @@ static struct relock_client *client_of(struct clustered *c, const char *query)
     return clustered_client(c, &options);
 }
 
+static struct relock_client *client_of(struct clustered *c, const char *query)
+{
+    return client_with(c, query, (struct relock_options){0});
+}
+
 /* A client holds the lock, and another one waits for it and listens. */
-static struct pair begin(struct clustered *c, const char *query, fixture_constructor_fn *make)
+static struct pair begin_with(struct clustered *c, const char *query, fixture_constructor_fn *make,
+                              struct relock_client *waiting)
 {
     struct pair pair = {.slot = cluster_slot(c->cluster, NAME), .waiter = actor_start()};
 
     pair.owner = cluster_owner(c->cluster, pair.slot);
     pair.holding = client_of(c, query);
     pair.held = fixture_lock_of(c->f, pair.holding, NAME, make);
-    pair.waiting = client_of(c, query);
+    pair.waiting = waiting;
     pair.wanted = fixture_lock_of(c->f, pair.waiting, NAME, make);
     assert_result(relock_lock(pair.held), RELOCK_OK);
     actor_begin_lock(pair.waiter, pair.wanted);
     assert_true(wait_for_waiters(pair.waiting, 1));
     return pair;
+}
+
+static struct pair begin(struct clustered *c, const char *query, fixture_constructor_fn *make)
+{
+    return begin_with(c, query, make, client_of(c, query));
 }
 
 static void is_woken(const struct pair *pair)
@@ -117,6 +130,23 @@ static void a_release_wakes_a_waiter_while_the_slot_is_half_moved(void **state)
     struct clustered *c = *state;
     struct pair pair = begin(c, "", relock_lock_new);
 
+    move_half(c, &pair);
+    assert_result(relock_unlock(pair.held), RELOCK_OK);
+    gets_in(c, &pair);
+}
+
+/* Like those of earlier versions, it hears only the channel of the lock. */
+static void a_waiter_outside_of_the_line_is_woken_while_the_slot_is_half_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_options options = {.user = "outsider", .password = "secret"};
+    struct pair pair;
+
+    for (size_t i = 0; i < c->cluster->n; i++)
+        assert_true(probe_make_user(c->cluster->node[i].probe, options.user, options.password,
+                                    "~* &redisson* +@all"));
+    pair = begin_with(c, "", relock_lock_new, client_with(c, "", options));
+    let_pass(300); /* it listens */
     move_half(c, &pair);
     assert_result(relock_unlock(pair.held), RELOCK_OK);
     gets_in(c, &pair);
@@ -260,6 +290,7 @@ int main(void)
         CLUSTER_TEST(a_release_wakes_a_waiter_by_plain_channels),
         CLUSTER_TEST(a_waiter_is_woken_where_the_slot_went),
         CLUSTER_TEST(a_release_wakes_a_waiter_while_the_slot_is_half_moved),
+        CLUSTER_TEST(a_waiter_outside_of_the_line_is_woken_while_the_slot_is_half_moved),
         CLUSTER_TEST(an_asynchronous_release_wakes_a_waiter_while_the_slot_is_half_moved),
         CLUSTER_TEST(a_forced_release_wakes_a_waiter_while_the_slot_is_half_moved),
         CLUSTER_TEST(the_end_of_a_client_wakes_a_waiter_while_the_slot_is_half_moved),
