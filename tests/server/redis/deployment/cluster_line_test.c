@@ -233,15 +233,25 @@ static void a_client_that_stops_waiting_leaves_the_line(void **state)
  * over. */
 static void subscriptions_are_lost(struct clustered *c, const char *query)
 {
-    struct pair pair = begin(c, query, relock_lock_new);
+    struct relock_lock *held = fixture_lock(c->f, cluster_line_client(c, query), NAME);
+    struct actor *waiting[2];
 
-    let_pass(2 * RESERVED_MS); /* it does not ask any more */
+    assert_result(relock_lock(held), RELOCK_OK);
+    for (int i = 0; i < 2; i++) {
+        waiting[i] = actor_start();
+        actor_begin(waiting[i], actor_take_turn,
+                    fixture_lock(c->f, cluster_line_client(c, query), NAME));
+        assert_true(cluster_line_wait(c, NAME, i + 1));
+    }
+    let_pass(2 * RESERVED_MS); /* they do not ask any more */
     assert_int_equal(
         probe_int(cluster_probe(c->cluster, NAME), "DEL " CLUSTER_LINE " " CLUSTER_TURN), 2);
     for (size_t i = 0; i < c->cluster->n; i++)
         (void)probe_int(c->cluster->node[i].probe, "CLIENT KILL TYPE pubsub");
-    assert_true(cluster_line_wait(c, NAME, 1));
-    gets_in(&pair);
+    assert_true(cluster_line_wait(c, NAME, 2));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_results(waiting, 2, RELOCK_OK);
+    actor_end_all();
 }
 
 static void a_client_that_lost_its_subscription_joins_again(void **state)

@@ -15,7 +15,7 @@
 #define N_SLOTS 100 /* that are moved: the first of the first master */
 #define N_NAMES 3
 #define N_WAITING 2  /* for each */
-#define N_RUNNING 3  /* clients that have turns all the time */
+#define N_RUNNING 6  /* clients that have turns all the time */
 #define N_OTHERS 300 /* keys in the slot of their lock, so that it takes a while to move it */
 #define MOVING_MS 60000
 
