@@ -95,7 +95,7 @@ static void clients_have_their_turns_in_the_order_of_arrival_by_plain_channels(v
 
 /* ---- shares -------------------------------------------------------------------------------- */
 
-#define MOST 60 /* turns: after these the race is over */
+#define MOST 200 /* turns: after these the race is over */
 
 struct runner {
     struct relock_lock *lock;
@@ -120,9 +120,10 @@ static int run_until_one_has_had_most(void *arg)
 }
 
 /* Without a line, each release would wake all: MANY scripts for each turn, and some client would
- * hardly ever be the fastest. */
+ * hardly ever be the fastest. The race begins when all are in line. */
 static void shares_are_fair(struct clustered *c, const char *query, fixture_constructor_fn *make)
 {
+    struct relock_lock *held = fixture_lock_of(c->f, cluster_line_client(c, query), NAME, make);
     struct runner runners[MANY] = {0};
     int n_turns = 0, n_late, least = MOST;
     struct actor *actors[MANY];
@@ -132,12 +133,15 @@ static void shares_are_fair(struct clustered *c, const char *query, fixture_cons
     atomic_store(&is_over, false);
     for (int i = 0; i < MANY; i++)
         runners[i].lock = fixture_lock_of(c->f, cluster_line_client(c, query), NAME, make);
-    n_calls = cluster_line_scripts(c);
-    began_ms = now_ms();
+    assert_result(relock_lock(held), RELOCK_OK);
     for (int i = 0; i < MANY; i++) {
         actors[i] = actor_start();
         actor_begin(actors[i], run_until_one_has_had_most, &runners[i]);
+        assert_true(cluster_line_wait(c, NAME, i + 1));
     }
+    n_calls = cluster_line_scripts(c);
+    began_ms = now_ms();
+    assert_result(relock_unlock(held), RELOCK_OK);
     assert_results(actors, MANY, RELOCK_OK);
     n_calls = cluster_line_scripts(c) - n_calls;
     n_late = (int)((now_ms() - began_ms) / RESERVED_MS);
@@ -147,7 +151,7 @@ static void shares_are_fair(struct clustered *c, const char *query, fixture_cons
     }
     print_message("%d turns, the least-served client %d: %lld script calls\n", n_turns, least,
                   n_calls);
-    assert_true(least >= MOST / 3);
+    assert_true(least >= MOST / 4);
     assert_true(2 * n_calls <= (7 * n_turns) + (4 * n_late));
     actor_end_all();
 }
