@@ -32,24 +32,29 @@
  *
  * What stands for what: as in line.pml. Besides (lib/lock/ where nothing else is said):
  *
- *   USABLE          the probe of scripts/line_*.lua
- *   alarm           scripts/line_*.lua
- *   where           relock_call_run, a redirection                     lib/redis/deployment/run.c
+ *   USABLE          the probe of the scripts                           scripts/line_*.lua
+ *   CHECKS          line_ask.lua                                       scripts/
+ *   raise_all       the alarm: scripts that free the lock, line_leave.lua
+ *   where, is_moved relock_call_run, a redirection                     lib/redis/deployment/run.c
  *   echoes          relock_echo_release                                wake/echo.c
- *   is_done         what a subscription does after `sunsubscribe`      lib/redis/io/pubsub.c
+ *   MUST_SUBSCRIBE  what a subscription does after `sunsubscribe`      lib/redis/io/pubsub.c
  *
- * Left out, besides what line.pml leaves out: commands without an answer, forced unlocks, restarts,
- * several threads of a client, users without a right (all in line.pml); a repeated ASK or MOVED;
- * TRYAGAIN; nodes that still serve a slot which they have lost (failover.pml).
+ * Without -DEARLY, the timers of the line fire and a reservation ends only when nothing else can happen.
  *
- * Budgets: T0, T1, T2 calls of each client; R turns of the other version, which waits with -DWAITS; MOVES
- * key by key, that may stop half way, but not with -DCOMPLETE; SWITCHES: moves as a whole; FAILOVERS; LOSES:
- * keys of the line; BREAKS, ABREAKS, STOPS, KILLS, CANCELS. FRESH: so many clients have neither inbox
- * nor alarm yet. -DREDISSON: the other version is Redisson, whose scripts do not run in a slot that is half
- * moved. -DSILENT: a failover that loses keys is not noticed by subscribers; -DLOCK_IS_LOST: it may lose
- * the lock, too. -DNO_TIMERS: the timers of the line never fire.
- * -DRECHECK=1: waiters that met ASK recheck; 2: all do. -DENDLESS, -DPROMPT: see line.pml. -DBAD_*: a
- * rule left out.
+ * Left out, besides what line.pml leaves out: commands without an answer, forced unlocks and restarts
+ * (all in line.pml); a repeated ASK or MOVED; TRYAGAIN; nodes that still serve a slot which they have lost
+ * (failover.pml); where the keys of the line are while the slot is half moved, but for the bad runs: no
+ * script reads them.
+ *
+ * Budgets: T0, T1, T2 calls of each client; WIDTH threads of a client at a time; R turns of the other
+ * version; MOVES key by key; SWITCHES: moves as a whole; FAILOVERS; LOSES: keys of the line are evicted;
+ * BREAKS, ABREAKS (of the alarm), STOPS, KILLS, CANCELS. FRESH: so many clients have neither inbox nor
+ * alarm yet. -DTAKEN: the other version holds the lock at first. -DSTANDING: the clients stand in the line
+ * at first. -DWAITS: the other version sleeps until it hears of a release. -DREDISSON: it is Redisson, whose
+ * scripts do not run in a slot that is half moved. -DCOMPLETE: no move stops half way. -DIDLES: an inbox
+ * that is not used ends. -DSILENT: subscribers do not notice a failover. -DLOCK_IS_LOST: it may lose the
+ * lock, too. -DNO_TIMERS: the timers of the line never fire. -DEARLY: at any moment. -DRECHECK=1: waiters
+ * that met ASK recheck; 2: all do. -DENDLESS, -DPROMPT: see line.pml. -DBAD_*: a rule left out.
  */
 #ifndef T0
 #define T0 1
@@ -89,6 +94,9 @@
 #endif
 #ifndef CANCELS
 #define CANCELS 0
+#endif
+#ifndef WIDTH
+#define WIDTH 2
 #endif
 #ifndef FRESH
 #define FRESH 0
@@ -578,7 +586,9 @@ over:
 #else
 #define ENDS(c) true
 #endif
-#define MUST_SUBSCRIBE(c) (ENDS(c) && (inbox[c] != UNUSED && !inboxed[c] && !m_open[c] || sub[c] != UNUSED && !channel[c] && !m_ack[c]))
+#define INBOX_ENDED(c) (inbox[c] != UNUSED && !inboxed[c] && !m_open[c])
+#define CHANNEL_ENDED(c) (sub[c] != UNUSED && !channel[c] && !m_ack[c])
+#define MUST_SUBSCRIBE(c) (ENDS(c) && (INBOX_ENDED(c) || CHANNEL_ENDED(c)))
 
 #ifdef ENDLESS                      /* or a release that comes for ever would hide the acknowledgement */
 #define IN_ORDER(c) !m_open[c]
@@ -591,7 +601,7 @@ proctype io(byte c)
     byte place;
 end:
     do
-    :: atomic { !dead[c] && calls[c] && queue[c] + holding[c] < 2 ->
+    :: atomic { !dead[c] && calls[c] && queue[c] + holding[c] < WIDTH ->
             COUNT_DOWN(calls[c]); queue[c]++;
             if :: queue[c] == 1 && !holding[c] -> pending[c] = true :: else fi }
     :: atomic { m_now[c] -> m_now[c] = false; hear(c); signal(c) }
@@ -622,17 +632,17 @@ end:
     :: atomic { leaving[c] && !has_left[c] -> leave(c); leaving[c] = false; has_left[c] = true }
     :: atomic { has_left[c] -> has_left[c] = false; signal(c) }
     :: atomic { echoes[c] -> echoes[c] = false; here = owner; publish() }
-    /* The connection is broken, or the subscriptions of the slot have ended (is_done): they are made again. */
+    /* The connection is broken, or the subscriptions of the slot have ended: they are made again. */
     :: atomic { lossy[c] -> lossy[c] = false; inboxed[c] = 0; channel[c] = 0 }
     :: atomic { !dead[c] && !lossy[c] && MUST_SUBSCRIBE(c) ->
-            if :: !inboxed[c] && !m_open[c] && inbox[c] == OPEN && RESTS(c) -> inbox[c] = UNUSED :: else fi;
+            if :: INBOX_ENDED(c) && inbox[c] == OPEN && RESTS(c) -> inbox[c] = UNUSED :: else fi;
             if
-            :: !inboxed[c] && !m_open[c] && inbox[c] != UNUSED ->
+            :: INBOX_ENDED(c) ->
                 inbox[c] = PENDING; inboxed[c] = NODE(c) + 1; m_open[c] = true
             :: else
             fi;
             if
-            :: !channel[c] && !m_ack[c] && sub[c] != UNUSED ->
+            :: CHANNEL_ENDED(c) ->
                 sub[c] = PENDING; channel[c] = NODE(c) + 1; m_ack[c] = true
             :: else
             fi }
@@ -681,13 +691,15 @@ holds:  atomic { MAY_ACT -> where();
 }
 #endif
 
+#define IS_DEAD(e) (e != 0 && e != OTHER && dead[e - 1])
+
 proctype redis()                    /* and time */
 {
 end:
     do
     :: atomic { ENDS_RESERVATIONS && DUE && reserved -> reserved = false }
 #if MORTAL
-    :: d_step { lk[0] != 0 && lk[0] != OTHER && dead[lk[0] - 1] || lk[1] != 0 && lk[1] != OTHER && dead[lk[1] - 1] ->
+    :: d_step { IS_DEAD(lk[0]) || IS_DEAD(lk[1]) ->
             lk[0] = 0; lk[1] = 0;   /* its lease ends */
             if :: knows_lease[0] || answer[0] == HELD -> signal(0) :: else fi;
 #if T2 > 0
