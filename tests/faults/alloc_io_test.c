@@ -89,17 +89,6 @@ static void renewals_of_many_holds_are_retried_in_time(void **state)
                                       .after = all_are_still_held});
 }
 
-static void renewals_of_many_tracked_holds_are_retried_in_time(void **state)
-{
-    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
-                                      .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
-                                      .is_tracked = true,
-                                      .step = 7,
-                                      .before = hold_many,
-                                      .act = all_be_renewed,
-                                      .after = all_are_still_held});
-}
-
 /* ---- settling ------------------------------------------------------------------------------ */
 
 static sem_t may_end;
@@ -169,7 +158,6 @@ int main(void)
         TRIAL_TEST(a_renewal_is_retried_in_time),
         TRIAL_TEST(a_renewal_whose_script_must_be_loaded_is_retried_in_time),
         TRIAL_TEST(renewals_of_many_holds_are_retried_in_time),
-        TRIAL_TEST(renewals_of_many_tracked_holds_are_retried_in_time),
         TRIAL_TEST(a_hold_without_an_owner_is_released),
         TRIAL_TEST(a_grant_that_no_caller_received_is_released),
     };
