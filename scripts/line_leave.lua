@@ -6,12 +6,16 @@ KEYS[1]  the lock
 ARGV[1]  entry of the client in the line
 ARGV[2]  in a cluster: see line_name.lua
 
-While the slot is half moved, the client stays in the line.
+While the slot is half moved, the client stays in the line, and all clients in it are told to ask: it
+may have been the turn of the one that leaves.
 
 Returns  1
 ]]
 local leaver, publish = ARGV[1], ARGV[2]
 --+ line_keys.lua
+if is_moving then
+    redis.pcall('publish', 'relock_client:{moving}', KEYS[1])
+end
 if exists ~= 1 then
     return 1
 end

@@ -181,7 +181,7 @@ static void a_hundred_holds_survive_renewals_that_are_cut_off(void **state)
     struct proxy_rule *rule;
 
     hold_many(client, locks);
-    rule = proxy_each(t->proxy, PROXY_CUT_UNANSWERED, "renew");
+    rule = proxy_each(t->proxy, PROXY_CUT_UNANSWERED, "renew_many");
     assert_true(proxy_met(rule, 3));
     proxy_let_go(rule);
     nothing_is_lost_for(t, client, outlast_ms(LEASE_MS));
@@ -196,7 +196,7 @@ static void a_hundred_holds_survive_the_loss_of_replies_to_renewals(void **state
 
     hold_many(client, locks);
     for (int i = 0; i < 2; i++) {
-        struct proxy_rule *rule = proxy_next(t->proxy, PROXY_SWALLOW, "renew");
+        struct proxy_rule *rule = proxy_next(t->proxy, PROXY_SWALLOW, "renew_many");
 
         assert_true(proxy_met(rule, 1));
         nothing_is_lost_for(t, client, outlast_ms(LEASE_MS) * 3 / 4); /* when the lease would end */
