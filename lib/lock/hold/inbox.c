@@ -86,24 +86,6 @@ static void hear(struct relock_client *client, const char *text, size_t len)
 
 /* ---- the subscription ---------------------------------------------------------------------- */
 
-/* Messages may have been missed, and scripts take a client without a subscription out of the line.
- */
-static void signal_waiting(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_resource *at;
-
-    if (client->server.url.cluster)
-        return; /* there is no line */
-    for (at = client->guarded.resources; at; at = at->hh.next) {
-        struct relock_resource *readers = relock_resource_readers(at);
-
-        if (relock_kind_has_line(at->kind))
-            relock_line_ask_again(client, at);
-        if (readers)
-            relock_line_ask_again(client, readers);
-    }
-}
-
 /* Recalls are missed from now on. */
 static void be_deaf(struct relock_client *client, enum relock_channel_event event)
     RELOCK_REQUIRES(client->mutex)
@@ -125,7 +107,10 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
             client->guarded.inbox = RELOCK_INBOX_OPEN;
         else
             be_deaf(client, event);
-        signal_waiting(client);
+        /* Scripts take a client without a subscription out of the line. In a cluster, that is
+         * another one: subscription.c. */
+        if (!client->server.url.cluster)
+            relock_line_ask_all_again(client);
     }
     relock_mutex_unlock(&client->mutex);
 }

@@ -9,20 +9,6 @@
 
 #include <string.h>
 
-/* Alarms may have been missed. The waiters that were refused a place in the line sleep until the
- * lock is released: perhaps it was. */
-static void signal_outside(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    for (struct relock_resource *at = client->guarded.resources; at; at = at->hh.next) {
-        const struct relock_resource *readers = relock_resource_readers(at);
-
-        if (relock_kind_has_line(at->kind) &&
-            (at->line.state == RELOCK_LINE_OUTSIDE ||
-             (readers && readers->line.state == RELOCK_LINE_OUTSIDE)))
-            relock_line_ask_again_both(client, at);
-    }
-}
-
 static void hear(struct relock_client *client, const char *name, size_t len)
     RELOCK_REQUIRES(client->mutex)
 {
@@ -40,7 +26,7 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     if (event == RELOCK_CHANNEL_MESSAGE)
         hear(client, text, len);
     else if (event == RELOCK_CHANNEL_SUBSCRIBED)
-        signal_outside(client);
+        relock_line_ask_all_again(client); /* alarms may have been missed */
     relock_mutex_unlock(&client->mutex);
 }
 

@@ -344,6 +344,15 @@ void relock_line_ask_again_both(struct relock_client *client, struct relock_reso
         relock_line_ask_again(client, readers);
 }
 
+void relock_line_ask_all_again(struct relock_client *client)
+{
+    struct relock_resource *at;
+
+    for (at = client->guarded.resources; at; at = at->hh.next)
+        if (relock_kind_has_line(at->kind))
+            relock_line_ask_again_both(client, at);
+}
+
 void relock_line_give_up(struct relock_client *client, struct relock_resource *resource)
 {
     if (relock_listeners_await(resource) || resource->line.place == 0)

@@ -268,6 +268,9 @@ void relock_line_give_up(struct relock_client *client, struct relock_resource *r
 void relock_line_ask_again(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
+/* Messages about any of its locks may have been missed: all waiters of this client ask again. */
+void relock_line_ask_all_again(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
 /* This client got a message about a lock for which a call waits here. */
 void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
                       struct relock_text verb) RELOCK_REQUIRES(client->mutex);
