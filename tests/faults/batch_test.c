@@ -243,7 +243,8 @@ static void a_release_does_not_wait_for_a_batch(void **state)
     release_all(t, &many);
 }
 
-/* The time on the way does not count as certain. */
+/* The time on the way does not count as certain. Some locks may be in the next batch, two thirds of
+ * a second later. */
 static void a_batch_makes_holds_certain_from_before_it_was_sent(void **state)
 {
     struct faults *t = *state;
@@ -255,13 +256,13 @@ static void a_batch_makes_holds_certain_from_before_it_was_sent(void **state)
 
     assert_true(proxy_met(batch, 1));
     sent_ms = now_ms();
-    let_pass(1500);
+    let_pass(slow_ms(1500));
     proxy_let_go(batch);
     assert_true(wait_for_renewals(many.client, 0, 2));
     for (size_t i = 0; i < N_LOCKS; i++) {
         uint64_t valid_ms = relock_valid_ms(many.locks[i]);
 
-        assert_in_range(valid_ms + now_ms() - sent_ms, 0, lease_ms);
+        assert_in_range(valid_ms + now_ms() - sent_ms, 0, lease_ms + slow_ms(1000));
     }
     release_all(t, &many);
 }

@@ -26,7 +26,7 @@
 #define OPEN_MAX 16
 
 /* For how long holds are asked for by themselves. */
-#define SINGLY_MS 60000
+#define SINGLY_MS 3600000
 
 struct relock_batch_entry {
     struct relock_hold *hold; /* a reference */
@@ -57,8 +57,7 @@ static void end_entry(struct relock_client *client, struct relock_batch *batch,
                       struct relock_batch_entry *entry) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_hold *hold = entry->hold;
-    bool is_told = batch->result == RELOCK_E_CONN || entry->verdict == RELOCK_VERDICT_DONE ||
-                   entry->verdict == RELOCK_VERDICT_TAKEN;
+    bool is_told = entry->verdict == RELOCK_VERDICT_DONE || entry->verdict == RELOCK_VERDICT_TAKEN;
 
     hold->tracked.tracker = entry->is_tracked ? batch->tracker : NULL;
     if (is_told || !relock_hold_is_live(hold))
@@ -101,7 +100,7 @@ void relock_batch_log(const struct relock_client *client, const char *why)
 {
     relock_log_write(&client->log, RELOCK_LOG_WARNING,
                      "%s: a script that renews many locks failed: %.150s; renewing each lock by "
-                     "itself for a minute, which costs the server more",
+                     "itself for an hour, which costs the server more",
                      client->server.label, why);
 }
 
@@ -135,22 +134,22 @@ static void on_script(void *arg, int result, const struct redisReply *reply)
     answered(batch);
 }
 
-/* A key that the script has found is gone since: nobody reports that. */
-static bool is_one_gone(const struct relock_batch *batch, const struct redisReply *reply)
+/* A key that the script has found may be gone since: nobody reports that. */
+static bool may_one_be_gone(const struct relock_batch *batch, const struct redisReply *reply)
 {
     int64_t n_there = 0;
-    int64_t n_found = 0;
+    int64_t n_tracked = 0;
 
     for (unsigned i = 0; i < batch->n; i++)
-        n_found += batch->entries[i].is_tracked && batch->entries[i].verdict == RELOCK_VERDICT_DONE;
-    return !relock_reply_integer(reply, &n_there) || n_there < n_found;
+        n_tracked += batch->entries[i].is_tracked;
+    return !relock_reply_integer(reply, &n_there) || n_there < n_tracked;
 }
 
 static void on_exists(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_batch *batch = arg;
 
-    if (result != RELOCK_OK || !batch->is_script_answered || is_one_gone(batch, reply))
+    if (result != RELOCK_OK || !batch->is_script_answered || may_one_be_gone(batch, reply))
         batch->tracker = NULL;
     answered(batch);
 }
