@@ -5,7 +5,8 @@ line may be at the other node. Needs line_name.lua.
 ]]
 if ARGV[2]:find(':%d+[5-9]%d%d%d%d%d%d%d%d$') then
     local line = 'relock_waiters:' .. name
-    local exists = redis.pcall('exists', line, line .. ':never')
+    local exists = publish and redis.pcall('exists', line, line .. ':never')
+        or redis.pcall('exists', line)
     --+ line_moving.lua
     if exists == 1 or is_moving then
         return 'awaited'

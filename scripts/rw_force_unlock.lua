@@ -21,16 +21,17 @@ end
 
 local is_freed = mode == ARGV[4]
 local fields = redis.call('hgetall', KEYS[1])
-if is_freed then
-    redis.call('del', KEYS[1])
-else
-    redis.call('hdel', KEYS[1], field)
-end
+-- First, for in a half moved slot the server refuses a key that is not there.
 --+ most_levels.lua
 for i = 1, #fields, 2 do
     for level = 1, math.min(tonumber(fields[i + 1]) or 0, most_levels) do
         redis.call('del', tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level)
     end
+end
+if is_freed then
+    redis.call('del', KEYS[1])
+else
+    redis.call('hdel', KEYS[1], field)
 end
 
 if not is_freed then
