@@ -161,7 +161,7 @@ static void a_waiter_retries_once_more_at_its_deadline(void **state)
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
     assert_result(relock_trylock(lock), RELOCK_BUSY); /* Redis knows the script then */
     before = probe_script_calls(f->probe);
-    actor_begin_timedlock(waiting, lock, (int64_t)outlast_ms(2000));
+    actor_begin_timedlock(waiting, lock, (int64_t)outlast_ms(4000));
     wait_for_sleep(f, before);
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
     assert_gets_in(waiting, lock);
