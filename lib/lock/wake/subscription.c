@@ -92,8 +92,10 @@ static void want(struct relock_client *client, struct relock_resource *resource,
                  struct relock_subscription *subscription,
                  const struct relock_subscription_ops *ops) RELOCK_REQUIRES(client->mutex)
 {
-    subscription->resource = resource;
-    subscription->ops = ops;
+    if (!subscription->ops) { /* later the I/O thread reads both without the mutex */
+        subscription->resource = resource;
+        subscription->ops = ops;
+    }
     step(client, subscription, WANTED);
 }
 
