@@ -41,12 +41,17 @@ void tracked_hold(struct fixture *f, struct relock_lock *lock, const struct relo
     assert_true(tracked_wait(f->probe, before + 1));
 }
 
+bool tracked_is_counted(struct probe *probe)
+{
+    return probe_int(probe, "CLIENT ID") > 0 && probe_calls(probe, "client|id") > 0;
+}
+
 int tracked_start(void **state)
 {
     int r = fixture_start(state);
     struct fixture *f = *state;
 
-    if (r == 0 && probe_int(f->probe, "CLIENT ID") > 0 && probe_calls(f->probe, "client|id") == 0)
+    if (r == 0 && !tracked_is_counted(f->probe))
         fixture_skip();
     return r;
 }

@@ -18,6 +18,9 @@ bool tracked_wait(struct probe *probe, long long n);
 /* Acquires the lock, and waits until it is tracked. */
 void tracked_hold(struct fixture *f, struct relock_lock *lock, const struct relock_how *how);
 
+/* Whether the server counts CLIENT CACHING, as Redis 7 does. */
+bool tracked_is_counted(struct probe *probe);
+
 /* For the group setup, as fixture_start: skips the program if the server cannot count checks, as
  * before Redis 7. */
 int tracked_start(void **state);

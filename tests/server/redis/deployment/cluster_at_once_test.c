@@ -194,6 +194,14 @@ struct queue {
     int length;
 };
 
+/* After the move, waiters subscribe at the new node. One that has not yet is passed over. */
+static bool all_are_subscribed(void *arg)
+{
+    const struct queue *queue = arg;
+
+    return probe_n_sharded_channels(queue->probe) >= queue->length;
+}
+
 static bool has_length(void *arg)
 {
     const struct queue *queue = arg;
@@ -221,6 +229,8 @@ static void a_fair_queue_keeps_its_order(void **state)
         assert_true(wait_until(has_length, &queue, SOON_MS));
     }
     move(c);
+    queue.probe = cluster_probe(c->cluster, NAME);
+    assert_true(wait_until(all_are_subscribed, &queue, slow_ms(SOON_MS)));
     assert_result(relock_unlock(held), RELOCK_OK);
     for (int i = 0; i < N_WAITERS; i++) {
         assert_result(actor_result(actors[i]), RELOCK_OK);
