@@ -2,7 +2,7 @@
  *   a batch    becomes    when
  *   OPEN       SENT       it is full, or the iteration ends: send
  *              (freed)    it has one hold only
- *   SENT       (freed)    script and EXISTS were answered: relock_batch ends each of its holds
+ *   SENT       (freed)    the script and EXISTS were answered: end() tells each of its holds
  *
  * A hold that is in a batch has a command in flight. Its owner releases or extends it meanwhile
  * without waiting, as with any other command of the I/O thread.

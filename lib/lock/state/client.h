@@ -226,7 +226,7 @@ struct relock_client {
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */
         struct relock_task inbox_task;   /* posted while WANTED */
         struct relock_timer inbox_retry; /* subscribes again after a lack of memory */
-        bool has_alarm;                  /* alarm.h: it is subscribed, or soon will be */
+        bool has_alarm;                  /* alarm.c: it is subscribed, or soon will be */
         struct relock_task alarm_task;   /* posted while it is to be subscribed */
         bool has_no_line;                /* the user may not use lines, and that was logged */
         struct relock_outbox leaving;    /* takes the client out of lines; also echo.c */
