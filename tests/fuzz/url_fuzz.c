@@ -91,7 +91,8 @@ static char *write_url(const struct relock_url *url)
     if (url->master)
         write_name(out, url->master);
     if (url->cluster)
-        fprintf(out, "/?pubsub=%s", (const char *[]){"auto", "sharded", "plain"}[url->pubsub]);
+        fprintf(out, "/%u?pubsub=%s", url->db,
+                (const char *[]){"auto", "sharded", "plain"}[url->pubsub]);
     else
         fprintf(out, url->path ? "?db=%u" : "/%u", url->db);
     fclose(out);
