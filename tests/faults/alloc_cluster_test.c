@@ -8,11 +8,9 @@
 #include <string.h>
 
 #define NODES 2
-#define STEP 29         /* a play takes long */
 #define RENEWED_MS 3000 /* a lease short enough to wait for a renewal */
 
 static struct cluster *cluster; /* its first node is the server of the fixture */
-static size_t step = STEP;
 
 static struct relock_options cluster_options(struct fixture *f)
 {
@@ -27,7 +25,6 @@ static void a_client_that_cannot_be_made_leaves_nothing(void **state)
     struct relock_options options = cluster_options(*state);
 
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
-                                      .step = step,
                                       .makes_client = true,
                                       .options = options,
                                       .act = trial_new_client});
@@ -67,7 +64,6 @@ static void a_call_that_cannot_follow_its_slot_has_no_lock(void **state)
 
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .options = options,
-                                      .step = step,
                                       .before = use_and_move,
                                       .act = trial_trylock,
                                       .after = trial_unlock_if_held,
@@ -89,7 +85,6 @@ static void a_renewal_follows_its_slot_in_time(void **state)
     options.watchdog_timeout_ms = slow_ms(RENEWED_MS);
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,
-                                      .step = step,
                                       .before = trial_hold,
                                       .act = be_renewed_there,
                                       .after = trial_still_holds,
@@ -122,7 +117,6 @@ static int stop(void **state)
     return fixture_stop(state);
 }
 
-/* Each request is refused. */
 static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,7 +125,6 @@ static int run_all(void)
         TRIAL_TEST(a_renewal_follows_its_slot_in_time),
     };
 
-    step = 1;
     return cmocka_run_group_tests(tests, start, stop);
 }
 
@@ -147,5 +140,6 @@ static int run_some(void)
 
 int main(int argc, char **argv)
 {
+    trial_refuse_some(argc, argv, 29);
     return argc > 1 && strcmp(argv[1], "all") == 0 ? run_all() : run_some();
 }

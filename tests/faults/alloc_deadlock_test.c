@@ -2,17 +2,14 @@
  * Without memory: owners that wait for each other.
  *
  * An owner of the trial's client holds "orders" and wants "books"; the other owner holds "books"
- * and wants "orders". With an argument, "all", each request is refused, not only some.
+ * and wants "orders".
  */
 #include "trial.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define FIRST_MS 1   /* the other owner's wait is published so soon: it is the older one */
 #define SECOND_MS 30 /* `deadlock_ms` of the trial's client */
-
-static size_t step = 17;
 
 static struct {
     struct relock_client *client; /* of the other owner */
@@ -111,7 +108,6 @@ static void a_cycle_of_two_clients_is_broken(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.deadlock_ms = SECOND_MS},
                                       .answer = RELOCK_E_DEADLOCK,
-                                      .step = step,
                                       .before = another_client_waits,
                                       .act = wait_for_each_other,
                                       .after = victim_of_two_clients});
@@ -155,7 +151,6 @@ int main(int argc, char **argv)
         TRIAL_TEST_OF(a_cycle_of_two_clients_is_broken, plain),
     };
 
-    if (argc > 1 && strcmp(argv[1], "all") == 0)
-        step = 1;
+    trial_refuse_some(argc, argv, 17);
     return TRIAL_TESTS_RUN(tests);
 }

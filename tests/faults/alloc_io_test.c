@@ -152,7 +152,7 @@ static void a_grant_that_no_caller_received_is_released(void **state)
                                       .act = take_from_who_does_not_answer});
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_renewal_is_retried_in_time),
@@ -162,5 +162,6 @@ int main(void)
         TRIAL_TEST(a_grant_that_no_caller_received_is_released),
     };
 
+    trial_refuse_some(argc, argv, 3);
     return TRIAL_TESTS_RUN(tests);
 }

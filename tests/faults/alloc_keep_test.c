@@ -150,7 +150,7 @@ static void a_waiter_for_a_plain_lock_gets_it_or_an_error(void **state)
                                       .after = trial_unlock_if_held});
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_kept_lock_is_acquired_without_memory),
@@ -161,5 +161,6 @@ int main(void)
         TRIAL_TEST_OF(a_waiter_for_a_plain_lock_gets_it_or_an_error, plain),
     };
 
+    trial_refuse_some(argc, argv, 3);
     return TRIAL_TESTS_RUN(tests);
 }

@@ -265,7 +265,7 @@ static void a_message_after_a_long_one_wakes_the_waiter(void **state)
                                       .after = waits});
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_waiter_without_a_subscription_gets_the_lock),
@@ -276,5 +276,6 @@ int main(void)
         TRIAL_TEST(a_message_after_a_long_one_wakes_the_waiter),
     };
 
+    trial_refuse_some(argc, argv, 3);
     return TRIAL_TESTS_RUN(tests);
 }

@@ -3,13 +3,8 @@
 
 #include "support/sentinels.h"
 
-#include <string.h>
-
-#define STEP 23 /* a play takes long */
-
 static struct server *sentinel;
 static struct probe *at_sentinel;
-static size_t step = STEP;
 
 static struct relock_options sentinel_options(void)
 {
@@ -24,7 +19,6 @@ static void a_client_that_cannot_be_made_leaves_nothing(void **state)
     struct relock_options options = sentinel_options();
 
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
-                                      .step = step,
                                       .makes_client = true,
                                       .options = options,
                                       .act = trial_new_client});
@@ -39,7 +33,6 @@ static void a_connection_of_the_io_thread_finds_the_master_again(void **state)
     options.watchdog_timeout_ms = LONG_MS;
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,
-                                      .step = step,
                                       .before = trial_hold_connected,
                                       .act = trial_connect_again,
                                       .after = trial_unlock});
@@ -76,7 +69,6 @@ static void a_client_listens_to_its_sentinel_again(void **state)
     options.watchdog_timeout_ms = LONG_MS;
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,
-                                      .step = step,
                                       .before = hold_and_listen,
                                       .act = be_cut_off_the_sentinel,
                                       .after = listen_and_unlock});
@@ -105,7 +97,6 @@ static int stop(void **state)
     return fixture_stop(state);
 }
 
-/* "all": each request is refused. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -114,7 +105,6 @@ int main(int argc, char **argv)
         TRIAL_TEST(a_client_listens_to_its_sentinel_again),
     };
 
-    if (argc > 1 && strcmp(argv[1], "all") == 0)
-        step = 1;
+    trial_refuse_some(argc, argv, 23);
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -93,7 +93,7 @@ static int start(void **state)
     return trial_group_start_with(state, &(struct server_options){.tcp = true, .tls = true});
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_client_that_cannot_be_made_leaves_nothing),
@@ -102,5 +102,6 @@ int main(void)
         TRIAL_TEST(a_connection_of_the_io_thread_is_restored),
     };
 
+    trial_refuse_some(argc, argv, 3);
     return cmocka_run_group_tests(tests, start, fixture_stop);
 }

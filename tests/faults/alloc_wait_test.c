@@ -78,7 +78,7 @@ static void a_cancelled_wait_leaves_nothing(void **state)
                                       .after = free_cancel});
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_waiter_gets_the_lock_or_an_error),
@@ -88,5 +88,6 @@ int main(void)
         TRIAL_TEST_OF(a_wait_that_times_out_leaves_nothing, fair),
     };
 
+    trial_refuse_some(argc, argv, 3);
     return TRIAL_TESTS_RUN(tests);
 }

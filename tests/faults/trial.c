@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #define ERRNO 4711 /* a value that no function sets */
@@ -18,6 +19,7 @@ static struct {
 } now;
 
 static atomic_uint n_lines;
+static size_t one_of = 1; /* see trial_refuse_some */
 
 static void count_line(int level, const char *text, void *arg)
 {
@@ -162,9 +164,15 @@ static size_t play(struct trial *trial, const struct scene *scene, size_t nth, s
     return refused;
 }
 
+void trial_refuse_some(int argc, char **argv, size_t n)
+{
+    if (argc < 2 || strcmp(argv[1], "all") != 0)
+        one_of = n;
+}
+
 static size_t play_all(struct trial *trial, const struct scene *scene, size_t n)
 {
-    size_t step = scene->step > 0 ? scene->step : 1;
+    size_t step = (scene->step > 0 ? scene->step : 1) * one_of;
     size_t nth = 1 - step;
     size_t refused;
 

@@ -46,7 +46,7 @@ struct scene {
     enum alloc_whose whose;        /* whose memory is refused */
     struct relock_options options; /* of the client; unset ones suit quick tests */
     int answer;                    /* result of `act` with memory */
-    size_t step;                   /* only each request with this distance is refused; 0: all are */
+    size_t step;                   /* one of so many requests is refused; 0: each is */
     bool is_tracked;               /* Redis reports changes of held locks to the client */
     bool makes_client;             /* `act` makes the client, with `options` */
     bool ends_client;              /* `act` ends the client, or makes it useless */
@@ -55,6 +55,10 @@ struct scene {
     void (*after)(struct trial *trial, int result); /* has memory again */
     void (*finally)(void);                          /* the client is freed */
 };
+
+/* For a program whose plays take long: unless its argument is "all", it refuses one of `n` of the
+ * requests that its scenes would refuse. */
+void trial_refuse_some(int argc, char **argv, size_t n);
 
 /* Plays the scene with every refusal, or with those that it chooses. It must request memory, or it
  * shows nothing. */
