@@ -78,15 +78,15 @@ check_install()
     local folder
 
     build gcc
-    build no-tls
+    build_with gcc without-tls -Dtls=disabled -Dtests=disabled
     build_with gcc archive -Ddefault_library=static -Dtests=disabled
-    for folder in gcc no-tls archive; do
+    for folder in gcc without-tls archive; do
         rm -rf "$out/$folder-installed"
         meson install -C "$out/$folder" --no-rebuild
     done
     tests/consumer/installed.sh "$PWD/$out/gcc-installed"
     tests/consumer/installed.sh "$PWD/$out/archive-installed" --static
-    tests/consumer/installed.sh "$PWD/$out/no-tls-installed"
+    tests/consumer/installed.sh "$PWD/$out/without-tls-installed"
 }
 
 check_consumer()

@@ -39,7 +39,7 @@ build()
     asan) build_with gcc asan -Db_sanitize=address,undefined ;;
     tsan) build_with gcc tsan -Db_sanitize=thread ;;
     static) build_with gcc static -Ddefault_library=static ;;
-    no-tls) build_with gcc no-tls -Dtls=disabled ;;
+    no-tls) build_for_tests gcc no-tls -Dtls=disabled -Dexamples=false ;;
     fleet | redisson | interop)
         build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
         ;;
