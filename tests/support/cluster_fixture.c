@@ -1,5 +1,6 @@
 #include "support/cluster_fixture.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -133,6 +134,21 @@ static bool have_no_keys(void *arg)
     return none;
 }
 
+static void print_keys_of(struct probe *probe)
+{
+    redisReply *keys = probe_reply(probe, "KEYS *");
+
+    for (size_t i = 0; keys && i < keys->elements; i++)
+        printf("left: %s\n", keys->element[i]->str);
+    freeReplyObject(keys);
+}
+
+static void print_keys(const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->n; i++)
+        print_keys_of(cluster->node[i].probe);
+}
+
 /* The nodes also have connections with each other. */
 static bool have_no_connections(void *arg)
 {
@@ -159,6 +175,8 @@ int clustered_end(void **state)
     late_is_leak();
     if (late_has_failed())
         return 0;
+    if (!no_keys)
+        print_keys(c->cluster);
     assert_true(no_keys);
     assert_true(no_connections);
     assert_true(have_no_keys(c->cluster));
