@@ -17,6 +17,7 @@ PLACE is a function, a table, a struct, an enum or a macro below lib/, or a file
 or line is named, so code can move and lines can be indented anew. The context and the removed lines
 must stand once, one after the other, in what has that name.
 """
+import functools
 import pathlib
 import re
 import sys
@@ -57,6 +58,13 @@ def definitions(lines):
             yield name_of(head), begin, at
 
 
+@functools.cache
+def defined(tree):
+    """Each C file with its lines and definitions. apply() changes files and clears the cache."""
+    files = [(path, path.read_text().splitlines()) for path in sorted((tree / "lib").rglob("*.[ch]"))]
+    return [(path, lines, list(definitions(lines))) for path, lines in files]
+
+
 def places(tree, name):
     """Each file that defines the name, with its lines and the range of the definition."""
     if name.endswith(".lua"):
@@ -65,13 +73,10 @@ def places(tree, name):
             lines = path.read_text().splitlines()
             yield path, lines, 0, len(lines)
         return
-    for path in sorted((tree / "lib").rglob("*.[ch]")):
-        text = path.read_text()
-        if re.search(rf"\b{name}\b", text):
-            lines = text.splitlines()
-            for found, begin, end in definitions(lines):
-                if found == name:
-                    yield path, lines, begin, end
+    for path, lines, found in defined(tree):
+        for its_name, begin, end in found:
+            if its_name == name:
+                yield path, lines, begin, end
 
 
 def parse(rule):
@@ -137,6 +142,7 @@ def apply(tree, rule):
         path, lines, at = found
         before.setdefault(path, path.read_text())
         path.write_text("\n".join(replaced(hunk, lines, at)) + "\n")
+        defined.cache_clear()
     return [path.relative_to(tree) for path in before] or "it has no hunk"
 
 
