@@ -2,7 +2,8 @@
  * Waiters in a cluster: a release wakes them wherever the slot of the lock is by then.
  */
 #include "support/actor.h"
-#include "support/cluster_fixture.h"
+#include "support/cluster_line.h"
+#include "support/probe_counts.h"
 #include "support/reactor.h"
 
 #include <stdio.h>
@@ -19,13 +20,15 @@ struct pair {
     size_t owner; /* of the slot */
 };
 
-/* Without rechecks, only a message wakes the waiter. */
+/* Without rechecks, only a message wakes the waiter. Without tracking, no check of a hold asks the
+ * nodes meanwhile. */
 static struct relock_client *client_with(struct clustered *c, const char *query,
                                          struct relock_options options)
 {
     char url[300];
 
     options.recheck_ms = NEVER_MS;
+    options.flags |= RELOCK_NO_TRACKING;
     options.command_timeout_ms = 20000;
     options.url = url;
     (void)snprintf(url, sizeof(url), "%s%s", clustered_options(c, NULL).url, query);
@@ -110,19 +113,24 @@ static size_t move_half(struct clustered *c, const struct pair *pair)
     return to;
 }
 
-/* Released before the cluster is mended, which may leave the key where nobody looks for it. In a
- * half moved slot, no client can leave the line. The next acquire finds those that are gone. */
+/* In a half moved slot, no client can leave the line. The next acquire finds those that do not wait
+ * any more. */
+static void clear_line(struct clustered *c)
+{
+    struct relock_lock *next = fixture_lock(c->f, client_of(c, ""), NAME);
+
+    assert_result(relock_lock(next), RELOCK_OK);
+    assert_result(relock_unlock(next), RELOCK_OK);
+}
+
+/* Released before the cluster is mended, which may leave the key where nobody looks for it. */
 static void gets_in(struct clustered *c, const struct pair *pair)
 {
-    struct relock_lock *next;
-
     assert_gets_in(pair->waiter, pair->wanted);
     actor_end_all();
     cluster_mend(c->cluster);
     fixture_free_client(c->f, pair->waiting);
-    next = fixture_lock(c->f, client_of(c, ""), NAME);
-    assert_result(relock_lock(next), RELOCK_OK);
-    assert_result(relock_unlock(next), RELOCK_OK);
+    clear_line(c);
 }
 
 static void a_release_wakes_a_waiter_while_the_slot_is_half_moved(void **state)
@@ -132,6 +140,41 @@ static void a_release_wakes_a_waiter_while_the_slot_is_half_moved(void **state)
 
     move_half(c, &pair);
     assert_result(relock_unlock(pair.held), RELOCK_OK);
+    gets_in(c, &pair);
+}
+
+/* The node has the scripts from now on. */
+static void learn_scripts(struct clustered *c, size_t node)
+{
+    struct relock_lock *lock;
+    char name[24];
+    int i = 0;
+
+    do
+        (void)snprintf(name, sizeof(name), "scripts-%d", i++);
+    while (cluster_owner(c->cluster, cluster_slot(c->cluster, name)) != node);
+    lock = fixture_lock(c->f, client_of(c, ""), name);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Two round trips: the old node redirects it, and the new one grants the lock. */
+static void a_waiter_asks_once_to_get_into_a_half_moved_slot(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+    struct probe *probe;
+    long long n_scripts, n_redirected;
+
+    learn_scripts(c, clustered_other(c, pair.slot));
+    let_pass(300); /* it listens, and has asked */
+    probe = c->cluster->node[move_half(c, &pair)].probe;
+    n_scripts = cluster_line_scripts(c);
+    n_redirected = probe_calls(probe, "asking");
+    assert_result(relock_unlock(pair.held), RELOCK_OK);
+    assert_result(actor_result(pair.waiter), RELOCK_OK);
+    assert_int_equal(cluster_line_scripts(c) - n_scripts, 2); /* the release, and its own */
+    assert_int_equal(probe_calls(probe, "asking") - n_redirected, 2);
     gets_in(c, &pair);
 }
 
@@ -240,6 +283,7 @@ static void all_of_many_waiters_get_their_turn_while_the_slot_moves(void **state
         assert_result(actor_result(turns[i]), RELOCK_OK);
     actor_end_all();
     cluster_await(c->cluster);
+    clear_line(c);
 }
 
 static void a_waiter_is_woken_after_a_failover(void **state)
@@ -290,6 +334,7 @@ int main(void)
         CLUSTER_TEST(a_release_wakes_a_waiter_by_plain_channels),
         CLUSTER_TEST(a_waiter_is_woken_where_the_slot_went),
         CLUSTER_TEST(a_release_wakes_a_waiter_while_the_slot_is_half_moved),
+        CLUSTER_TEST(a_waiter_asks_once_to_get_into_a_half_moved_slot),
         CLUSTER_TEST(a_waiter_outside_of_the_line_is_woken_while_the_slot_is_half_moved),
         CLUSTER_TEST(an_asynchronous_release_wakes_a_waiter_while_the_slot_is_half_moved),
         CLUSTER_TEST(a_forced_release_wakes_a_waiter_while_the_slot_is_half_moved),
