@@ -23,6 +23,7 @@ source tests/run/checks.sh
 source tests/run/report.sh
 
 out='build-tests'
+export CCACHE_NOHASHDIR=yes # the folder of the clone is in no file but in debug information
 long=no
 background=
 

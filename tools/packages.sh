@@ -23,6 +23,7 @@ build  uthash.h                    uthash-dev
 build  openssl/ssl.h               ? libssl-dev
 redis  redis-server,valkey-server  redis-server valkey-server
 tests  cmocka.h                    libcmocka-dev
+tests  ccache                      ? ccache
 tests  zsh                         ? zsh
 tests  openssl                     ? openssl
 tests  sys/sdt.h                   ? systemtap-sdt-dev
@@ -101,6 +102,13 @@ relock_is_there()
         return 1
         ;;
     esac
+}
+
+# How to call this compiler. With ccache, a build in another clone takes little time.
+relock_compiler()
+{
+    ! command -v ccache >/dev/null || printf 'ccache '
+    echo "$1"
 }
 
 relock_can_install()

@@ -39,7 +39,7 @@ main()
 build()
 {
     if [[ ! -f $out/build.ninja ]]; then
-        CC=clang meson setup "$out" -Dwerror=true -Dfuzz=true -Dexamples=false \
+        CC=$(relock_compiler clang) meson setup "$out" -Dwerror=true -Dfuzz=true -Dexamples=false \
             -Db_sanitize=address,undefined -Db_lundef=false
     fi
     [[ ${#fuzzers[@]} -gt 0 ]] || find_all

@@ -54,7 +54,7 @@ configure()
     local folder=$out/$2
 
     if [[ ! -f $folder/build.ninja ]]; then
-        CC=$1 meson setup "$folder" -Dwerror=true -Dtests=enabled \
+        CC=$(relock_compiler "$1") meson setup "$folder" -Dwerror=true -Dtests=enabled \
             --prefix="$PWD/$folder-installed" --libdir=lib "${@:3}"
     fi
 }
