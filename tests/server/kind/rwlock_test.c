@@ -130,11 +130,14 @@ static void a_writer_reads_though_another_waits_to_read(void **state)
                                                    .watchdog_timeout_ms = slow_ms(60000)});
     struct sides ours = sides_of(f, client);
     struct actor *reader = actor_start();
+    uint64_t contended;
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
     actor_begin_lock(reader, ours.read);
     assert_true(wait_for_waiters(client, 1));
+    contended = stats_of(client).contended;
     assert_result(relock_trylock(ours.read), RELOCK_OK);
+    assert_int_equal(stats_of(client).contended, contended);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_result(relock_timedlock(ours.read, SOON_MS), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
