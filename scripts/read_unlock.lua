@@ -27,36 +27,48 @@ end
 
 --+ reader_rest.lua
 
-local rest = rest_of(ARGV[1], held)
-for level = count + 1, held do
-    redis.call('del', level_key .. level)
+local function remove_levels()
+    for level = count + 1, held do
+        redis.call('del', level_key .. level)
+    end
 end
+
+local rest = rest_of(ARGV[1], held)
 if count > 0 and rest > 0 then
     -- The hold keeps the remaining lease of the deleted levels.
     if redis.call('pttl', level_key .. count) < rest then
         redis.call('set', level_key .. count, '1', 'px', rest)
     end
+    remove_levels()
     redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
     return 1
 end
 
-redis.call('hdel', KEYS[1], ARGV[1])
-if redis.call('hget', KEYS[1], 'mode') == 'read' then
-    local longest, fields = 0, redis.call('hgetall', KEYS[1])
-    for i = 1, #fields, 2 do
+-- In a half moved slot the server may refuse to read the levels of another reader. So nothing is written
+-- before that: else the script, when repeated, would find the hold gone, and not free the lock.
+local is_read = redis.call('hget', KEYS[1], 'mode') == 'read'
+local longest, gone = 0, { ARGV[1] }
+local fields = is_read and redis.call('hgetall', KEYS[1]) or {}
+for i = 1, #fields, 2 do
+    if fields[i] ~= ARGV[1] and fields[i] ~= 'mode' then
         local left = rest_of(fields[i], tonumber(fields[i + 1]) or 0)
-        if left == 0 and fields[i] ~= 'mode' then
-            redis.call('hdel', KEYS[1], fields[i])
+        if left == 0 then
+            table.insert(gone, fields[i])
         end
         longest = math.max(longest, left)
     end
-    if longest > 0 then
-        redis.call('pexpire', KEYS[1], longest)
-    else
-        local channel, message, publish = ARGV[3], ARGV[4], ARGV[5]
-        local me = ''
-        --+ lock_free.lua
-        return rest > 0 and 1 + n_receivers or 0
-    end
+end
+
+remove_levels()
+for _, field in ipairs(gone) do
+    redis.call('hdel', KEYS[1], field)
+end
+if longest > 0 then
+    redis.call('pexpire', KEYS[1], longest)
+elseif is_read then
+    local channel, message, publish = ARGV[3], ARGV[4], ARGV[5]
+    local me = ''
+    --+ lock_free.lua
+    return rest > 0 and 1 + n_receivers or 0
 end
 return rest > 0 and 1 or 0

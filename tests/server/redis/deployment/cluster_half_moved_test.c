@@ -8,6 +8,8 @@
  */
 #include "support/cluster_line.h"
 
+#include <stdio.h>
+
 #define NAME "orders"
 #define PLAIN "?pubsub=plain"
 #define N 3 /* clients in the line */
@@ -202,6 +204,39 @@ static void waiters_for_locks_of_several_keys_get_in_after_the_move(void **state
         probe_int(cluster_probe(c->cluster, NAME), "DEL redisson_lock_token:{" NAME "}"), 1);
 }
 
+#define LEVELS "KEYS {" NAME "}:*:rwlock_timeout:*"
+
+/* The source refuses the script that looks how long the other reader stays, until all has moved. */
+static void a_reader_leaves_though_the_level_of_another_has_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = cluster_line_client(c, "");
+    struct relock_lock *stays = fixture_lock_of(c->f, client, NAME, relock_rdlock_new);
+    struct relock_lock *leaves =
+        fixture_lock_of(c->f, cluster_line_client(c, ""), NAME, relock_rdlock_new);
+    struct scene scene = {.c = c, .slot = cluster_slot(c->cluster, NAME)};
+    struct release last = {leaves, relock_owner_self()};
+    struct actor *releasing = actor_start();
+    char level[256];
+
+    scene.from = cluster_owner(c->cluster, scene.slot);
+    scene.to = clustered_other(c, scene.slot);
+    assert_result(relock_lock(stays), RELOCK_OK);
+    snprintf(level, sizeof(level), "%s", probe_list(probe_of(&scene, scene.from), LEVELS));
+    assert_result(relock_lock(leaves), RELOCK_OK);
+    open_slot(&scene);
+    move(&scene, level);
+    actor_begin(releasing, release, &last);
+    let_pass(200);
+    assert_int_equal(probe_int(probe_of(&scene, scene.from), "HLEN " NAME), 3);
+    cluster_move_keys(c->cluster, scene.slot, scene.to);
+    cluster_move_close(c->cluster, scene.slot, scene.to);
+    assert_result(actor_result(releasing), RELOCK_OK);
+    assert_int_equal(probe_int(cluster_probe(c->cluster, NAME), "HLEN " NAME), 2);
+    assert_result(relock_unlock(stays), RELOCK_OK);
+    actor_end_all();
+}
+
 /* ---- an interrupted move -------------------------------------------------------------------- */
 
 static void a_slot_that_stays_half_moved_goes_on_working(void **state)
@@ -254,6 +289,7 @@ int main(void)
         CLUSTER_TEST(waiters_get_in_while_the_line_is_at_the_target),
         CLUSTER_TEST(a_forced_release_wakes_waiters_in_line),
         CLUSTER_TEST(waiters_for_locks_of_several_keys_get_in_after_the_move),
+        CLUSTER_TEST(a_reader_leaves_though_the_level_of_another_has_moved),
         CLUSTER_TEST(a_slot_that_stays_half_moved_goes_on_working),
         CLUSTER_TEST(the_line_forms_again_when_the_slot_has_moved),
     };
