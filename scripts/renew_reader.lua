@@ -12,8 +12,9 @@ local function renew(key, lease, field)
         return -redis.call('exists', key)
     end
 
+    --+ most_levels.lua
     local is_alive = false
-    for level = 1, held do
+    for level = 1, math.min(held, most_levels) do
         local left = redis.call('pttl', level_key .. level)
         if left > 0 and left < tonumber(lease) then
             redis.call('pexpire', level_key .. level, lease)

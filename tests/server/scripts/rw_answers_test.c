@@ -176,6 +176,9 @@ static void a_count_that_is_no_levels_is_reported_and_not_counted_out(void **sta
     assert_int_equal(found.hold_count, ANY_NUMBER);
     assert_true(rw_write_lock(p, W3, 1, LEASE_MS) > 0);
     assert_int_equal(rw_read_lock(p, R1, 1, LEASE_MS), GRANTED);
+    assert_int_equal(probe_int(p, "HSET orders " R1 " %d", ANY_NUMBER), 0);
+    assert_int_equal(rw_read_renew(p, R1, LONG_MS), 1);
+    assert_int_equal(probe_int(p, "HSET orders " R1 " 1"), 0);
     assert_int_equal(rw_read_unlock(p, R1, 0), 1);
     assert_int_equal(rw_force_unlock(p, JAVA, "read"), 1);
     assert_int_equal(probe_n_keys(p), 0);
