@@ -12,6 +12,9 @@
 /* After this many timers, other threads get a chance to lock the mutex. */
 #define TIMERS_AT_A_TIME 64
 
+/* After this many, connections are next: answers wait to be read, and commands to be sent. */
+#define TIMERS_MAX 1024
+
 /* The pub/sub connection is pinged after a silence of this many `recheck_ms`. */
 #define PING_RECHECKS 2
 
@@ -22,11 +25,11 @@ static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mu
 {
     struct relock_timer *timer;
     uint64_t now_ms = relock_clock_now_ms();
-    unsigned n = 0;
 
-    while ((timer = relock_timers_pop(&client->guarded.timers, now_ms))) {
+    for (unsigned n = 1;
+         n <= TIMERS_MAX && (timer = relock_timers_pop(&client->guarded.timers, now_ms)); n++) {
         timer->fire(timer, now_ms);
-        if (++n % TIMERS_AT_A_TIME == 0) {
+        if (n % TIMERS_AT_A_TIME == 0) {
             relock_mutex_unlock(&client->mutex);
             relock_mutex_lock(&client->mutex);
         }

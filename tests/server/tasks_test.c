@@ -38,6 +38,49 @@ static void all_tasks_run_at_once_though_they_take_several_turns(void **state)
     assert_true(wait_until(have_all_run, NULL, SOON_MS));
 }
 
+#define N_TIMERS 5000
+
+static atomic_uint n_fired;
+static atomic_uint n_fired_before; /* the task ran; and one more */
+
+static void fire(struct relock_timer *timer, uint64_t now_ms)
+{
+    (void)timer;
+    (void)now_ms;
+    atomic_fetch_add(&n_fired, 1);
+}
+
+static void note(struct relock_client *client, struct relock_task *task)
+{
+    (void)client;
+    (void)task;
+    atomic_store(&n_fired_before, atomic_load(&n_fired) + 1);
+}
+
+static bool have_all_fired(void *arg)
+{
+    (void)arg;
+    return atomic_load(&n_fired) == N_TIMERS && atomic_load(&n_fired_before) > 0;
+}
+
+/* Nor replies: they are read between two iterations. */
+static void timers_that_are_due_together_do_not_hold_up_a_task(void **state)
+{
+    static struct relock_timer timers[N_TIMERS];
+    static struct relock_task task = {.run = note};
+    struct relock_client *client = woken_client(*state);
+
+    relock_mutex_lock(&client->mutex);
+    for (int i = 0; i < N_TIMERS; i++) {
+        relock_timer_init(&timers[i], fire);
+        relock_client_set_timer(client, &timers[i], 1);
+    }
+    relock_client_post(client, &task);
+    relock_mutex_unlock(&client->mutex);
+    assert_true(wait_until(have_all_fired, NULL, SOON_MS));
+    assert_true(atomic_load(&n_fired_before) < N_TIMERS);
+}
+
 /* ---- after its end ------------------------------------------------------------------------- */
 
 static void is_due(struct relock_timer *timer, uint64_t now_ms)
@@ -120,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(all_tasks_run_at_once_though_they_take_several_turns),
+        SERVER_TEST(timers_that_are_due_together_do_not_hold_up_a_task),
         SERVER_TEST(work_for_the_io_thread_is_dropped_when_it_has_ended),
         SERVER_TEST(the_io_thread_reads_all_messages_once_there_is_a_composite),
     };
