@@ -1,17 +1,29 @@
 /* Without memory on the I/O thread: renewing and settling. */
+#include "renew_now.h"
 #include "trial.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 
-#define RENEWED_MS 2000 /* a lease short enough to wait for a renewal */
+#define RENEWED_MS 20000 /* a lease that outlasts each trial */
 
 /* ---- renewing ------------------------------------------------------------------------------ */
 
 static int be_renewed(struct trial *trial)
 {
+    renew_now(trial->client);
     return trial_wait(trial, trial_has_been_renewed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+/* The next renewal works, and none has been lost. */
+static void still_holds(struct trial *trial, int result)
+{
+    trial->seen = stats_of(trial->client).renewed;
+    renew_now(trial->client);
+    assert_true(wait_until(trial_has_been_renewed, trial, SOON_MS));
+    assert_int_equal(stats_of(trial->client).lost, 0);
+    trial_unlock(trial, result);
 }
 
 static void a_renewal_is_retried_in_time(void **state)
@@ -20,7 +32,7 @@ static void a_renewal_is_retried_in_time(void **state)
                                       .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
                                       .before = trial_hold,
                                       .act = be_renewed,
-                                      .after = trial_still_holds});
+                                      .after = still_holds});
 }
 
 static void hold_and_flush(struct trial *trial)
@@ -35,7 +47,7 @@ static void a_renewal_whose_script_must_be_loaded_is_retried_in_time(void **stat
                                       .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
                                       .before = hold_and_flush,
                                       .act = be_renewed,
-                                      .after = trial_still_holds});
+                                      .after = still_holds});
 }
 
 /* Some holds share a script, and each is still held. */
@@ -66,24 +78,36 @@ static bool have_all_been_renewed(void *arg)
 
 static int all_be_renewed(struct trial *trial)
 {
+    renew_now(trial->client);
     return trial_wait(trial, have_all_been_renewed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
 static void all_are_still_held(struct trial *trial, int result)
 {
     trial->seen = stats_of(trial->client).renewed;
+    renew_now(trial->client);
     assert_true(wait_until(have_all_been_renewed, trial, SOON_MS));
     for (int i = 0; i < N_MORE; i++) {
         assert_result(relock_unlock(more[i]), RELOCK_OK);
         fixture_free_lock(trial->f, more[i]);
     }
-    trial_still_holds(trial, result);
+    still_holds(trial, result);
 }
 
 static void renewals_of_many_holds_are_retried_in_time(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
+                                      .before = hold_many,
+                                      .act = all_be_renewed,
+                                      .after = all_are_still_held});
+}
+
+static void renewals_of_many_tracked_holds_are_retried_in_time(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
+                                      .is_tracked = true,
                                       .before = hold_many,
                                       .act = all_be_renewed,
                                       .after = all_are_still_held});
@@ -158,6 +182,7 @@ int main(int argc, char **argv)
         TRIAL_TEST(a_renewal_is_retried_in_time),
         TRIAL_TEST(a_renewal_whose_script_must_be_loaded_is_retried_in_time),
         TRIAL_TEST(renewals_of_many_holds_are_retried_in_time),
+        TRIAL_TEST(renewals_of_many_tracked_holds_are_retried_in_time),
         TRIAL_TEST(a_hold_without_an_owner_is_released),
         TRIAL_TEST(a_grant_that_no_caller_received_is_released),
     };

@@ -2,6 +2,8 @@
 
 #include "support/fixture.h"
 
+#include <stdio.h>
+
 struct relock_stats stats_of(struct relock_client *client)
 {
     struct relock_stats stats;
@@ -39,9 +41,26 @@ static bool has_reached(void *arg)
            stats.recalled >= expected->recalled;
 }
 
+/* A machine that stands still for a lease looks like renewals that are late. */
+static void print_renewals(struct relock_client *client, uint64_t since)
+{
+    struct relock_stats stats;
+
+    if (relock_client_stats(client, &stats, sizeof(stats)) == RELOCK_OK)
+        fprintf(stderr, "%llu renewed, %llu failed, %llu lost, %llu reconnects\n",
+                (unsigned long long)(stats.renewed - since),
+                (unsigned long long)stats.renewal_failures, (unsigned long long)stats.lost,
+                (unsigned long long)stats.reconnects);
+}
+
 bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
 {
-    return wait_until(has_reached, &(struct expected){client, .renewed = since + n}, 3 * SOON_MS);
+    bool has =
+        wait_until(has_reached, &(struct expected){client, .renewed = since + n}, 3 * SOON_MS);
+
+    if (!has)
+        print_renewals(client, since);
+    return has;
 }
 
 bool wait_for_reconnects(struct relock_client *client, uint64_t n)

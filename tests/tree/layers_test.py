@@ -25,7 +25,7 @@ ONE_HEADER = r"ut(hash|list|array|string)\.h"
 GENERATED = ["scripts.h"]
 PRIVATE = "private.h"
 TESTS = ["tests/unit/{}/", "tests/server/{}/", "tests/unit/common/", "tests/fuzz/"]
-OTHER_TESTS = {"tests/server/tasks_test.c": "redis/io"}
+OTHER_TESTS = {"tests/server/tasks_test.c": "redis/io", "tests/faults/renew_now.h": "lock/hold"}
 OPENS_ALL = "base/descriptor.c"
 OPENS = (r"(?<![\w.>])(?:socket|socketpair|accept4?|eventfd|epoll_create1?|signalfd|timerfd_create|pipe2?|open|openat|"
          r"fopen|fdopen|opendir|popen|close|dup|dup2|dup3|memfd_create|inotify_init1?|pidfd_open|shm_open)\s*\(|\bF_DUPFD")
