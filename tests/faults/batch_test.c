@@ -11,6 +11,7 @@
 
 #define N_LOCKS 40
 #define LEASE_MS 30000
+#define INTERVAL_MS (LEASE_MS * 3 / 10)
 #define ONE "orders7"
 
 struct many {
@@ -242,15 +243,41 @@ static void a_key_without_a_right_keeps_no_other_from_being_renewed(void **state
 
 /* ---- on the way ---------------------------------------------------------------------------- */
 
+/* At how many times the locks are renewed next. None is later than after a renewal now. */
+static unsigned n_times(const struct many *many)
+{
+    struct relock_client *client = many->client;
+    uint64_t until_ms = relock_clock_now_ms() + slow_ms(INTERVAL_MS);
+    uint64_t times[N_LOCKS];
+    struct relock_hold *hold;
+    unsigned n = 0;
+
+    relock_mutex_lock(&client->mutex);
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        unsigned i = 0;
+
+        while (i < n && times[i] != hold->renew_at_ms)
+            i++;
+        times[i] = hold->renew_at_ms;
+        n += i == n;
+        assert_true(hold->renew_at_ms <= until_ms);
+    }
+    relock_mutex_unlock(&client->mutex);
+    return n;
+}
+
 static void a_batch_that_is_cut_off_is_sent_again(void **state)
 {
     struct faults *t = *state;
     struct many many = untracked_many(t);
 
     assert_renewed(&many, N_LOCKS);
+    assert_int_equal(n_times(&many), 1);
     proxy_next(t->proxy, PROXY_CUT_UNANSWERED, "renew_many");
     assert_renewed(&many, N_LOCKS);
     assert_int_equal(stats_of(many.client).reconnects, 1);
+    assert_in_range(n_times(&many), 10, N_LOCKS); /* not at the same time for ever */
     release_all(t, &many);
 }
 

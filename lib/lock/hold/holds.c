@@ -154,19 +154,33 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     client->guarded.stats.holds++;
 }
 
-/* When a hold is renewed whose last renewal was sent at `sent_ms`. Holds that are renewed at about
- * the same time meet in one script. */
-static uint64_t next_renewal_ms(const struct relock_hold *hold, uint64_t sent_ms)
+/* When a hold is renewed whose last renewal was sent at `sent_ms`, if the next one comes forward by
+ * `sooner_ms`. Holds that are renewed at about the same time meet in one script. */
+static uint64_t renewal_ms(const struct relock_hold *hold, uint64_t sent_ms, uint64_t sooner_ms)
 {
     const struct relock_client *client = hold->resource->client;
+    uint64_t interval_ms = relock_hold_renewal_ms(hold->renewal_ms);
 
-    return relock_hold_meeting_ms(sent_ms, relock_hold_renewal_ms(hold->renewal_ms),
+    return relock_hold_meeting_ms(relock_clock_after(sent_ms, interval_ms - sooner_ms), interval_ms,
                                   client->guarded.stats.holds, client->guarded.batches.phase);
+}
+
+/* By how much the renewal comes forward that follows the one sent now. After an outage, suspect
+ * holds are renewed at the same time: the next renewals are spread. If this thread was held up,
+ * many other holds are: each goes back to its own times. */
+static uint64_t sooner_ms(const struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t interval_ms = relock_hold_renewal_ms(hold->renewal_ms);
+    uint64_t late_ms = relock_clock_left(hold->renew_at_ms, now_ms);
+
+    if (hold->state == RELOCK_HOLD_SUSPECT)
+        return relock_hold_spread_ms(hold->serial, interval_ms);
+    return interval_ms > 0 ? late_ms % interval_ms : 0;
 }
 
 static void start_lease(struct relock_hold *hold, uint64_t sent_ms, uint64_t lease_ms)
 {
-    hold->renew_at_ms = next_renewal_ms(hold, sent_ms);
+    hold->renew_at_ms = renewal_ms(hold, sent_ms, 0);
     hold->valid_until_ms = relock_hold_valid_until(sent_ms, lease_ms);
 }
 
@@ -232,8 +246,7 @@ void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
 void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
 {
     relock_holds_send_check(hold, now_ms);
-    /* The schedule is absolute: from when it was asked, not from when it was answered. */
-    hold->renew_at_ms = next_renewal_ms(hold, now_ms);
+    hold->renew_at_ms = renewal_ms(hold, now_ms, sooner_ms(hold, now_ms));
 }
 
 void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms)
@@ -283,7 +296,7 @@ void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold
         hold->state = RELOCK_HOLD_HELD;
     /* Meanwhile the next renewal may have failed. A suspect hold waits for a connection to repeat
      * it, and a held one does not. */
-    hold->renew_at_ms = relock_clock_sooner(hold->renew_at_ms, next_renewal_ms(hold, sent_ms));
+    hold->renew_at_ms = relock_clock_sooner(hold->renew_at_ms, renewal_ms(hold, sent_ms, 0));
     client->guarded.stats.renewed++;
     RELOCK_PROBE(renew, hold->resource->name, hold->owner,
                  relock_clock_left(now_ms, hold->valid_until_ms));

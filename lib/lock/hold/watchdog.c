@@ -649,7 +649,8 @@ void relock_watchdog_up(struct relock_client *client)
             continue;
         if (hold->state == RELOCK_HOLD_SUSPECT || hold->state == RELOCK_HOLD_SETTLING ||
             hold->state == RELOCK_HOLD_LOST) {
-            hold->renew_at_ms = 0;
+            /* At once, and first those whose time ends first. */
+            hold->renew_at_ms = relock_clock_sooner(hold->valid_until_ms / 2, now_ms);
             relock_holds_arm(client, hold, now_ms);
         }
     }

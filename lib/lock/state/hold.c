@@ -19,6 +19,8 @@
  * are due at the start of a cell. Enough for full scripts of several kinds of lock and nodes. */
 #define HOLDS_IN_A_CELL 256
 
+#define SPREAD_BITS 20
+
 #define RETRY_PART 20
 #define RETRY_MIN_MS 10
 #define RETRY_MAX_MS 500
@@ -35,10 +37,9 @@ uint64_t relock_hold_renewal_ms(uint64_t lease_ms)
     return lease_ms * RENEWAL_TENTHS / 10;
 }
 
-uint64_t relock_hold_meeting_ms(uint64_t sent_ms, uint64_t interval_ms, uint64_t n_holds,
+uint64_t relock_hold_meeting_ms(uint64_t due_ms, uint64_t interval_ms, uint64_t n_holds,
                                 unsigned phase)
 {
-    uint64_t due_ms = relock_clock_after(sent_ms, interval_ms);
     uint64_t early_ms = interval_ms / EARLY_PART;
     uint64_t cell_ms;
 
@@ -49,6 +50,14 @@ uint64_t relock_hold_meeting_ms(uint64_t sent_ms, uint64_t interval_ms, uint64_t
     /* A power of two, so that the cells of all intervals begin together. */
     cell_ms = UINT64_C(1) << (63 - __builtin_clzll(early_ms));
     return due_ms - ((due_ms + phase) & (cell_ms - 1));
+}
+
+/* Multiples of the golden ratio divide the interval about evenly, however many there are. */
+uint64_t relock_hold_spread_ms(uint64_t serial, uint64_t interval_ms)
+{
+    uint64_t part = serial * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SPREAD_BITS);
+
+    return interval_ms * part >> SPREAD_BITS;
 }
 
 uint64_t relock_hold_retry_ms(uint64_t lease_ms)

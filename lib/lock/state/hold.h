@@ -165,12 +165,16 @@ uint64_t relock_hold_valid_until(uint64_t sent_ms, uint64_t lease_ms);
 uint64_t relock_hold_renewal_ms(uint64_t lease_ms);
 
 /*
- * When a lease that was requested at `sent_ms`, and is to be renewed after `interval_ms`, is
- * renewed: at most a tenth of the interval earlier, at the start of a cell of time, in which a
- * client with `n_holds` renews many holds. Never later. `phase` shifts the cells.
+ * When a renewal that is due at `due_ms` is sent: at most a tenth of the interval between renewals
+ * earlier, at the start of a cell of time, in which a client with `n_holds` renews many holds.
+ * Never later. `phase` shifts the cells.
  */
-uint64_t relock_hold_meeting_ms(uint64_t sent_ms, uint64_t interval_ms, uint64_t n_holds,
+uint64_t relock_hold_meeting_ms(uint64_t due_ms, uint64_t interval_ms, uint64_t n_holds,
                                 unsigned phase);
+
+/* By how much the next renewal comes forward if many holds were renewed at the same time: by less
+ * than the interval between renewals, and for each `serial` by another part of it. */
+uint64_t relock_hold_spread_ms(uint64_t serial, uint64_t interval_ms);
 
 /* How soon a failed renewal is repeated. */
 uint64_t relock_hold_retry_ms(uint64_t lease_ms);

@@ -73,7 +73,7 @@ static void a_lease_is_lengthened_and_never_shortened(void **state)
 /* Of two timers that are due together, the one that was set first stays the next. */
 static void a_renewal_sets_the_timer_once(void **state)
 {
-    uint64_t renewed_ms = sent_ms + RENEWAL_MS;
+    uint64_t renewed_ms = hold->renew_at_ms;
     struct relock_timer later;
 
     (void)state;
@@ -88,6 +88,43 @@ static void a_renewal_sets_the_timer_once(void **state)
     assert_int_equal(hold->timer.due_ms, renewal_after(renewed_ms));
     assert_ptr_equal(client.guarded.timers.root, &hold->timer);
     relock_timer_unset(&client.guarded.timers, &later);
+    finish();
+}
+
+/* The I/O thread was held up, and so were many holds that were due meanwhile. */
+static void a_renewal_that_is_late_does_not_put_off_the_next_one(void **state)
+{
+    uint64_t due_ms = hold->renew_at_ms;
+
+    (void)state;
+
+    relock_holds_send(hold, due_ms + RENEWAL_MS / 2);
+    assert_int_equal(hold->renew_at_ms, renewal_after(due_ms));
+    hold->renew_at_ms = due_ms;
+    relock_holds_send(hold, due_ms + 3 * RENEWAL_MS + 7);
+    assert_int_equal(hold->renew_at_ms, renewal_after(due_ms + 3 * RENEWAL_MS));
+    finish();
+}
+
+/* At most an interval later, as always. */
+static void suspect_holds_that_are_renewed_together_are_spread(void **state)
+{
+    uint64_t again_ms = sent_ms + 5000;
+    unsigned n_in_part[4] = {0};
+
+    (void)state;
+
+    for (int i = 0; i < 100; i++) {
+        hold->serial++;
+        relock_holds_suspect(&client, hold, again_ms);
+        relock_holds_send(hold, again_ms);
+        assert_in_range(hold->renew_at_ms, again_ms - RENEWAL_MS / 10, again_ms + RENEWAL_MS);
+        n_in_part[relock_clock_left(again_ms + 1, hold->renew_at_ms) * 4 / RENEWAL_MS]++;
+    }
+    for (int i = 0; i < 4; i++)
+        assert_in_range(n_in_part[i], 15, 40);
+    hold->state = RELOCK_HOLD_HELD;
+    relock_holds_send(hold, again_ms);
     finish();
 }
 
@@ -118,6 +155,36 @@ static void the_lease_of_an_attempt_counts_whatever_its_outcome(void **state)
     relock_owner_command_end(&client, hold);
     for (int i = 0; i < 2; i++)
         relock_holds_unref(&client, hold); /* references of the commands */
+    finish();
+}
+
+/* ---- after an outage ----------------------------------------------------------------------- */
+
+static void after_an_outage_the_hold_whose_time_ends_first_is_the_first(void **state)
+{
+    struct relock_hold *other = relock_holds_new(&client, resource, 7, true);
+
+    (void)state;
+
+    assert_non_null(other);
+    other->renewal_ms = other->lease_ms = LEASE_MS;
+    other->keeping = RELOCK_HOLD_RENEWED;
+    other->cap_ms = RELOCK_NEVER;
+    relock_holds_begin_detached(&client, other, sent_ms, LEASE_MS);
+    for (int i = 0; i < 2; i++) {
+        struct relock_hold *first = i == 0 ? other : hold;
+        struct relock_hold *last = i == 0 ? hold : other;
+
+        first->valid_until_ms = sent_ms + 20000;
+        last->valid_until_ms = sent_ms + 20100;
+        relock_holds_suspect(&client, hold, RELOCK_NEVER);
+        relock_holds_suspect(&client, other, RELOCK_NEVER);
+        relock_watchdog_up(&client);
+        assert_ptr_equal(client.guarded.timers.root, &first->timer);
+        assert_true(last->timer.due_ms <= relock_clock_now_ms());
+    }
+    relock_let_go(&client, other, sent_ms);
+    relock_holds_end(&client, other);
     finish();
 }
 
@@ -186,8 +253,11 @@ int main(void)
         HOLD_TEST(no_two_holds_have_the_same_number),
         HOLD_TEST(a_lease_is_lengthened_and_never_shortened),
         HOLD_TEST(a_renewal_sets_the_timer_once),
+        HOLD_TEST(a_renewal_that_is_late_does_not_put_off_the_next_one),
+        HOLD_TEST(suspect_holds_that_are_renewed_together_are_spread),
         HOLD_TEST(a_suspect_hold_that_is_confirmed_is_renewed_again),
         HOLD_TEST(the_lease_of_an_attempt_counts_whatever_its_outcome),
+        HOLD_TEST(after_an_outage_the_hold_whose_time_ends_first_is_the_first),
         HOLD_TEST(an_observer_ends_with_its_hold_unless_it_was_removed),
         HOLD_TEST(a_detached_hold_belongs_to_no_owner_here),
     };

@@ -35,7 +35,7 @@ int one_hold_end(void **state)
 
 uint64_t renewal_after(uint64_t ms)
 {
-    return relock_hold_meeting_ms(ms, RENEWAL_MS, 1, 0);
+    return relock_hold_meeting_ms(ms + RENEWAL_MS, RENEWAL_MS, 1, 0);
 }
 
 void finish(void)

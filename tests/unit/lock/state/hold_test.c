@@ -96,14 +96,13 @@ static void a_renewal_comes_forward_by_a_tenth_at_most_and_never_back(void **sta
 
     for (size_t i = 0; i < COUNT(intervals); i++)
         for (size_t n = 0; n < COUNT(n_holds); n++)
-            for (uint64_t sent_ms = 5000; sent_ms < 7000; sent_ms++) {
-                uint64_t at_ms = relock_hold_meeting_ms(sent_ms, intervals[i], n_holds[n], 77);
+            for (uint64_t due_ms = 5000000; due_ms < 5002000; due_ms++) {
+                uint64_t at_ms = relock_hold_meeting_ms(due_ms, intervals[i], n_holds[n], 77);
 
-                assert_true(at_ms <= sent_ms + intervals[i]);
-                assert_true(at_ms > sent_ms + intervals[i] - intervals[i] / 10 ||
-                            at_ms == sent_ms + intervals[i]);
+                assert_true(at_ms <= due_ms);
+                assert_true(at_ms > due_ms - intervals[i] / 10 || at_ms == due_ms);
             }
-    assert_true(relock_hold_meeting_ms(RELOCK_NEVER - 1, 9 * SECOND, 1, 77) == RELOCK_NEVER);
+    assert_true(relock_hold_meeting_ms(RELOCK_NEVER, 9 * SECOND, 1, 77) == RELOCK_NEVER);
 }
 
 static void count_times(unsigned n_holds, unsigned phase, unsigned *n_times, unsigned *shared)
@@ -112,11 +111,11 @@ static void count_times(unsigned n_holds, unsigned phase, unsigned *n_times, uns
 
     *n_times = 0;
     *shared = 0;
-    for (uint64_t sent_ms = 0; sent_ms < 9 * SECOND; sent_ms++) {
-        uint64_t at_ms = relock_hold_meeting_ms(sent_ms, 9 * SECOND, n_holds, phase);
+    for (uint64_t due_ms = 9 * SECOND; due_ms < 18 * SECOND; due_ms++) {
+        uint64_t at_ms = relock_hold_meeting_ms(due_ms, 9 * SECOND, n_holds, phase);
 
         *n_times += at_ms != last_ms;
-        *shared += at_ms == relock_hold_meeting_ms(sent_ms, 9 * SECOND, n_holds, 0);
+        *shared += at_ms == relock_hold_meeting_ms(due_ms, 9 * SECOND, n_holds, 0);
         last_ms = at_ms;
     }
 }
@@ -150,11 +149,29 @@ static void cells_of_all_intervals_begin_together(void **state)
 {
     (void)state;
 
-    for (uint64_t sent_ms = 0; sent_ms < 9 * SECOND; sent_ms++) {
-        uint64_t at_ms = relock_hold_meeting_ms(sent_ms, 30 * SECOND, 1, 77);
+    for (uint64_t due_ms = 30 * SECOND; due_ms < 39 * SECOND; due_ms++) {
+        uint64_t at_ms = relock_hold_meeting_ms(due_ms, 30 * SECOND, 1, 77);
 
         assert_int_equal((at_ms + 77) % 512, 0);
     }
+}
+
+static void successive_holds_are_spread_over_the_interval(void **state)
+{
+    unsigned n_in_part[10] = {0};
+
+    (void)state;
+
+    for (uint64_t serial = 12345; serial < 12345 + 1000; serial++) {
+        uint64_t sooner_ms = relock_hold_spread_ms(serial, 9 * SECOND);
+
+        assert_true(sooner_ms < 9 * SECOND);
+        n_in_part[sooner_ms * 10 / (9 * SECOND)]++;
+    }
+    for (size_t i = 0; i < COUNT(n_in_part); i++)
+        assert_in_range(n_in_part[i], 90, 110);
+    assert_int_equal(relock_hold_spread_ms(12345, 0), 0);
+    assert_true(relock_hold_spread_ms(12345, RELOCK_TEN_YEARS_MS) < RELOCK_TEN_YEARS_MS);
 }
 
 static void a_failed_renewal_is_retried_after_10_to_500_ms(void **state)
@@ -377,6 +394,7 @@ int main(void)
         cmocka_unit_test(few_holds_meet_at_few_times_and_many_holds_at_many),
         cmocka_unit_test(clients_meet_at_times_of_their_own),
         cmocka_unit_test(cells_of_all_intervals_begin_together),
+        cmocka_unit_test(successive_holds_are_spread_over_the_interval),
         cmocka_unit_test(a_failed_renewal_is_retried_after_10_to_500_ms),
         cmocka_unit_test(a_hold_is_held_until_it_is_lost_or_released),
         cmocka_unit_test(a_hold_is_certain_while_held_and_in_time),
