@@ -241,6 +241,23 @@ static void a_key_without_a_right_keeps_no_other_from_being_renewed(void **state
     release_all(t, &many);
 }
 
+/* It would refuse to renew each lock, too. One that is alone in an iteration is asked for alone. */
+static void a_batch_that_a_busy_server_refuses_is_sent_again(void **state)
+{
+    struct faults *t = *state;
+    struct many many = untracked_many(t);
+
+    faults_be_busy(t);
+    renew_now(many.client);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 2));
+    assert_true(log_wait(t->f->log, "renewal refused", SOON_MS));
+    faults_be_busy_no_more(t);
+    assert_true(wait_for_renewals(many.client, 0, N_LOCKS));
+    assert_true(proxy_count(t->proxy, "renew 1") < N_LOCKS);
+    assert_int_equal(log_count(t->f->log, "renews many locks failed"), 0);
+    release_all(t, &many);
+}
+
 /* ---- on the way ---------------------------------------------------------------------------- */
 
 /* At how many times the locks are renewed next. None is later than after a renewal now. */
@@ -371,6 +388,7 @@ int main(void)
         FAULT_TEST(a_hold_past_its_cap_is_only_checked),
         FAULT_TEST(a_batch_that_is_refused_is_renewed_one_by_one),
         FAULT_TEST(a_key_without_a_right_keeps_no_other_from_being_renewed),
+        FAULT_TEST(a_batch_that_a_busy_server_refuses_is_sent_again),
         FAULT_TEST(a_batch_that_is_cut_off_is_sent_again),
         FAULT_TEST(a_release_does_not_wait_for_a_batch),
         FAULT_TEST(a_batch_makes_holds_certain_from_before_it_was_sent),

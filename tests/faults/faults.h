@@ -34,6 +34,7 @@
 struct faults {
     struct fixture *f;
     struct proxy *proxy;
+    struct actor *looping; /* runs a script that never ends; or NULL */
 };
 
 /* The `command_timeout_ms` of tests that wait for its end. Commands that must be answered need
@@ -113,6 +114,10 @@ void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct
 /* The waiter gets in without a recheck, and releases. */
 void faults_gets_in_by_signals(struct relock_client *client, struct actor *waiting,
                                struct relock_lock *lock);
+
+/* The server runs a script that never ends, and answers BUSY, until it is busy no more. */
+void faults_be_busy(struct faults *t);
+void faults_be_busy_no_more(struct faults *t);
 
 /* For the group setup: the options of the server, and whether clients connect over TCP. */
 int faults_start_with(void **state, const struct server_options *options, bool tcp);

@@ -5,7 +5,6 @@
  */
 #include "faults.h"
 
-#include <hiredis/hiredis.h>
 #include <string.h>
 
 #define LEASE_MS 3000
@@ -24,44 +23,6 @@ static struct relock_lock *lock_of(struct faults *t, uint64_t command_timeout_ms
 static void set_config(struct faults *t, const char *name, const char *value)
 {
     assert_int_equal(probe_int(t->f->probe, "CONFIG SET %s %s", name, value), 0);
-}
-
-static struct actor *looping; /* runs a script that never ends */
-
-static int run_for_ever(void *server)
-{
-    redisContext *redis = redisConnectUnix(((struct server *)server)->socket);
-    redisReply *reply = redisCommand(redis, "EVAL %s 0", "while true do end");
-
-    freeReplyObject(reply);
-    redisFree(redis);
-    return 0;
-}
-
-static bool is_busy(void *server)
-{
-    redisContext *redis = redisConnectUnix(((struct server *)server)->socket);
-    redisReply *reply = redisCommand(redis, "PING");
-    bool yes = reply && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "BUSY", 4) == 0;
-
-    freeReplyObject(reply);
-    redisFree(redis);
-    return yes;
-}
-
-static void be_busy(struct faults *t)
-{
-    set_config(t, "lua-time-limit", "10");
-    looping = actor_start();
-    actor_begin(looping, run_for_ever, t->f->server);
-    assert_true(wait_until(is_busy, t->f->server, SOON_MS));
-}
-
-static void be_busy_no_more(struct faults *t)
-{
-    assert_int_equal(probe_int(t->f->probe, "SCRIPT KILL"), 0);
-    assert_int_equal(actor_result(looping), 0); /* then the server is busy no longer */
-    looping = NULL;
 }
 
 static void be_replica(struct faults *t)
@@ -89,7 +50,7 @@ struct trouble {
     const char *words;     /* in the log */
 };
 
-static const struct trouble busy = {"-BUSY", be_busy, be_busy_no_more, false, "BUSY"};
+static const struct trouble busy = {"-BUSY", faults_be_busy, faults_be_busy_no_more, false, "BUSY"};
 static const struct trouble masterdown = {"-MASTERDOWN", be_orphan, be_master, true,
                                           "this is a replica"};
 static const struct trouble readonly = {"-READONLY", be_replica, be_master, true,
@@ -258,11 +219,11 @@ static void a_kill_that_a_busy_server_refused_is_repeated(void **state)
     actor_begin_lock(other, others);
     assert_true(proxy_met(login, 1));
 
-    be_busy(t);
+    faults_be_busy(t);
     actor_begin_lock(owner, lock);
     assert_true(proxy_counts(t->proxy, "CLIENT KILL", 1));
     assert_true(proxy_counts(t->proxy, "-BUSY", 2));
-    be_busy_no_more(t);
+    faults_be_busy_no_more(t);
     assert_result(actor_result(owner), RELOCK_OK);
     is_in_time_no_more(t, owner, lock, late);
 
@@ -285,11 +246,11 @@ static void settling_repeats_a_kill_that_a_busy_server_refused(void **state)
 
     actor_begin_lock(owner, lock);
     assert_true(proxy_met(late, 1));
-    be_busy(t);
+    faults_be_busy(t);
     assert_true(proxy_met(release, 1));
     assert_int_equal(proxy_fate(kill), PROXY_ANSWERED);
     assert_true(proxy_counts(t->proxy, "-BUSY", 1));
-    be_busy_no_more(t);
+    faults_be_busy_no_more(t);
     proxy_let_go(release);
     assert_int_equal(proxy_fate(release), PROXY_ANSWERED);
     assert_result(actor_result(owner), RELOCK_E_CONN);
@@ -307,11 +268,11 @@ static void a_connection_that_a_busy_server_took_can_be_killed(void **state)
     struct actor *owner = actor_start();
     struct proxy_rule *late;
 
-    be_busy(t);
+    faults_be_busy(t);
     proxy_cut(t->proxy, "");
     actor_begin_lock(owner, lock);
     assert_true(proxy_counts(t->proxy, "-BUSY", 3));
-    be_busy_no_more(t);
+    faults_be_busy_no_more(t);
     assert_result(actor_result(owner), RELOCK_OK);
     assert_result(actor_lock(owner, lock), RELOCK_OK);
     late = release_in_vain(t, owner, lock);
@@ -364,11 +325,9 @@ static int end_refusals(void **state)
 {
     struct faults *t = *state;
 
-    if (looping)
-        be_busy_no_more(t);
+    faults_be_busy_no_more(t);
     be_master(t);
     set_config(t, "replica-serve-stale-data", "yes");
-    set_config(t, "lua-time-limit", "5000");
     return faults_end(state);
 }
 

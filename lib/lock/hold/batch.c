@@ -21,6 +21,7 @@
 #include "redis/server/reply.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* In a cluster, due holds may have as many slots. */
 #define OPEN_MAX 16
@@ -45,6 +46,7 @@ struct relock_batch {
     unsigned n_levels;     /* of readers, for each of which the script has commands; else as `n` */
     unsigned n_unanswered; /* commands in flight */
     bool is_script_answered;           /* `result` is set */
+    bool is_put_off;                   /* the server refuses all commands for now */
     int result;                        /* of the script */
     const struct relock_node *tracker; /* that reports changes of the tracked keys; NULL: none */
     struct relock_batch *next, *prev;  /* of the client */
@@ -57,7 +59,8 @@ static void end_entry(struct relock_client *client, struct relock_batch *batch,
                       struct relock_batch_entry *entry) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_hold *hold = entry->hold;
-    bool is_told = entry->verdict == RELOCK_VERDICT_DONE || entry->verdict == RELOCK_VERDICT_TAKEN;
+    bool is_told = batch->is_put_off || entry->verdict == RELOCK_VERDICT_DONE ||
+                   entry->verdict == RELOCK_VERDICT_TAKEN;
 
     hold->tracked.tracker = entry->is_tracked ? batch->tracker : NULL;
     if (is_told || !relock_hold_is_live(hold))
@@ -113,24 +116,61 @@ static bool is_refused(const char *error)
            refusal == RELOCK_REFUSED_USER;
 }
 
+/* The server refuses every script, as while it loads its data. The same script is sent again after
+ * a pause. To TRYAGAIN, the answers for single keys may differ: the slot of the keys moves. */
+static bool is_put_off(const char *error)
+{
+    enum relock_refusal refusal = relock_refusal_of(error);
+
+    return refusal == RELOCK_REFUSED_HERE ||
+           (refusal == RELOCK_REFUSED_FOR_NOW && !strstr(error, "TRYAGAIN"));
+}
+
+static void log_put_off(const struct relock_batch *batch, const char *error)
+{
+    struct relock_client *client = batch->client;
+    const struct relock_hold *hold = NULL;
+    uint64_t owner = 0;
+
+    for (unsigned i = 0; !hold && i < batch->n; i++)
+        if (batch->entries[i].renews)
+            hold = batch->entries[i].hold;
+    if (!hold)
+        return;
+    relock_mutex_lock(&client->mutex);
+    owner = hold->owner;
+    relock_mutex_unlock(&client->mutex);
+    relock_watchdog_log_refusal(client, hold->resource, owner, batch->result, error);
+}
+
+static void take_error(struct relock_batch *batch, const char *error)
+{
+    struct relock_client *client = batch->client;
+    bool is_new = false;
+
+    batch->is_put_off = is_put_off(error);
+    if (batch->is_put_off)
+        log_put_off(batch, error);
+    if (!is_refused(error))
+        return;
+    relock_mutex_lock(&client->mutex);
+    is_new = relock_batch_distrust(client);
+    relock_mutex_unlock(&client->mutex);
+    if (is_new)
+        relock_batch_log(client, error);
+}
+
 static void on_script(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_batch *batch = arg;
-    struct relock_client *client = batch->client;
     const char *error = reply ? relock_reply_error(reply) : NULL;
-    bool logs = false;
 
     batch->is_script_answered = true;
     batch->result = result;
     for (unsigned i = 0; result == RELOCK_OK && i < batch->n; i++)
         batch->entries[i].verdict = relock_verdict_renewal(relock_reply_at(reply, i));
-    if (error && is_refused(error)) {
-        relock_mutex_lock(&client->mutex);
-        logs = relock_batch_distrust(client);
-        relock_mutex_unlock(&client->mutex);
-    }
-    if (logs)
-        relock_batch_log(client, error);
+    if (error)
+        take_error(batch, error);
     answered(batch);
 }
 
@@ -149,7 +189,8 @@ static void on_exists(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_batch *batch = arg;
 
-    if (result != RELOCK_OK || !batch->is_script_answered || may_one_be_gone(batch, reply))
+    if (result != RELOCK_OK || !batch->is_script_answered || batch->result != RELOCK_OK ||
+        may_one_be_gone(batch, reply))
         batch->tracker = NULL;
     answered(batch);
 }
@@ -300,7 +341,7 @@ static struct relock_batch *make(struct relock_client *client, const struct relo
     batch->kind = kind;
     batch->slot = slot;
     batch->n = batch->n_levels = batch->n_unanswered = 0;
-    batch->is_script_answered = false;
+    batch->is_script_answered = batch->is_put_off = false;
     batch->tracker = NULL;
     DL_APPEND(client->guarded.batches.open, batch);
     client->guarded.batches.n_open++;

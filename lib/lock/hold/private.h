@@ -178,6 +178,11 @@ void relock_watchdog_ask_again(struct relock_client *client, struct relock_hold 
 void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold, bool renews,
                          int result, enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex);
 
+/* Logs that Redis refused the renewal of a hold of this owner, with `error`. Under no mutex. */
+void relock_watchdog_log_refusal(const struct relock_client *client,
+                                 const struct relock_resource *resource, uint64_t owner, int result,
+                                 const char *error);
+
 /* ---- batch ---------------------------------------------------------------------------------- */
 
 /*

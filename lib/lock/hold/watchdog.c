@@ -391,8 +391,9 @@ static bool end_renewal(struct relock_client *client, struct relock_hold *hold, 
     return is_live && result < 0 && result != RELOCK_E_CONN;
 }
 
-static void log_refusal(const struct relock_client *client, const struct relock_resource *resource,
-                        uint64_t owner, int result, const char *error)
+void relock_watchdog_log_refusal(const struct relock_client *client,
+                                 const struct relock_resource *resource, uint64_t owner, int result,
+                                 const char *error)
 {
     struct relock_subject subject = {resource->given, owner, result};
     char name[RELOCK_LOG_NAME_MAX];
@@ -484,7 +485,8 @@ static void on_answered(struct relock_hold *hold, bool renews, int result,
         end_check(client, hold, result, verdict);
     relock_mutex_unlock(&client->mutex); /* the reference keeps the resource meanwhile */
     if (is_refused)
-        log_refusal(client, hold->resource, owner, result, relock_reply_error(reply));
+        relock_watchdog_log_refusal(client, hold->resource, owner, result,
+                                    relock_reply_error(reply));
     if (is_misled)
         relock_batch_log(client, "it did not find a lock that is there");
     relock_mutex_lock(&client->mutex);
