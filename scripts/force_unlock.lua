@@ -14,6 +14,7 @@ if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     return 0
 end
 
+redis.call('del', KEYS[1])
 local channel, message, publish = ARGV[2], ARGV[3], ARGV[4] ~= '' and ARGV[4]
 local me = ''
 --+ lock_free.lua

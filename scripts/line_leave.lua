@@ -22,7 +22,7 @@ end
 --+ line_inbox.lua
 local before = redis.call('hmget', turn, 'told', 'first', 'listener')
 local is_told = before[1] and before[1] ~= leaver -- another client
-redis.call('lrem', line, 1, leaver)
+redis.call('lrem', line, '1', leaver)
 if before[1] == leaver then
     redis.call('hdel', turn, 'told')
 end
@@ -34,7 +34,7 @@ if not is_told and redis.call('exists', KEYS[1]) == 0 then
     --+ line_tell.lua
 else
     local me, told, first = leaver, is_told, before[2]
-    local entry = redis.call('lindex', line, told and 1 or 0)
+    local entry = redis.call('lindex', line, told and '1' or '0')
     --+ line_first.lua
 end
 if redis.call('exists', line) == 0 then

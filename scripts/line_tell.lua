@@ -13,48 +13,68 @@ Returns from the script for a caller that waits again: { 1 + n_receivers, its pl
 1 if it is to acquire the lock now, 2 if it is first behind the client that was told, and so on.
 ]]
 -- A user without the right to this has no line.
-local n_waiting = exists == 1 and redis.pcall('llen', line) or exists
-if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
+local head = exists == 1 and redis.pcall('lrange', line, '0', '2')
+if head and not head.err and (head[1] or me ~= '') then
     --+ line_inbox.lua
     local time = redis.pcall('time')
     if time.err then
-        time = { 0, 0 } -- the lock is free, but not reserved
+        time = { '0', '0' } -- the lock is free, but not reserved
     end
-    if me ~= '' and not redis.call('lpos', line, me) then
-        n_waiting = redis.call('rpush', line, me)
+    local us = tonumber(time[2])
+    local is_new, place = #head == 0, nil
+    if me ~= '' then
+        place = head[1] == me and 0 or head[2] == me and 1 or head[3] and redis.call('lpos', line, me)
+        if not place then
+            place = redis.call('rpush', line, me) - 1
+            head[math.min(place, 3) + 1] = me
+        end
     end
 
-    local told, entry, third = unpack(redis.call('lrange', line, 0, 2))
+    local told, entry, third = head[1], head[2], head[3]
     local state, verb = {}, 'now'
-    if entry or n_receivers > 0 then
+    if n_receivers > 0 or (entry and entry ~= me) then
         state = redis.pcall('hmget', turn, 'first', 'listener', 'ahead')
     end
     local n_foreign = n_receivers - (state[2] and 1 or 0)
-    if n_foreign > 0 and time[2] % (n_foreign + n_waiting) < n_foreign then
-        local ahead = tonumber(state[3] or 0)
-        if ahead <= 0 then
-            verb = 'later'
+    if n_foreign > 0 then
+        local n_waiting = redis.pcall('llen', line)
+        n_waiting = type(n_waiting) == 'number' and n_waiting or #head
+        if us % (n_foreign + n_waiting) < n_foreign then
+            local ahead = tonumber(state[3] or 0)
+            if ahead <= 0 then
+                verb = 'later'
+            end
+            redis.pcall('hset', turn, 'ahead', math.max(ahead, 0) - 1)
         end
-        redis.pcall('hset', turn, 'ahead', math.max(ahead, 0) - 1)
     end
     while told and told ~= me and tell(told, verb) == 0 do
-        redis.call('lrem', line, 1, told)
-        told, entry, third = unpack(redis.call('lrange', line, 0, 2))
-    end
-    if told then
-        local now = time[1] * 1000 + math.floor(time[2] / 1000)
-        redis.pcall('hset', turn, 'told', told, 'until', now + 100)
+        redis.call('lrem', line, '1', told)
+        told, entry, third = unpack(redis.call('lrange', line, '0', '2'))
     end
     local first = state[1]
-    --+ line_first.lua
+    --+ line_next.lua
     if third and third ~= entry and third ~= me then
         tell(third, 'second')
     end
-    if me ~= '' or time[2] % 16 == 0 then
-        redis.call('pexpire', line, 86400000)
-        redis.call('pexpire', turn, 86400000)
+    if told then
+        -- A string, because Redis takes long to write a number.
+        local till = string.format('%d', time[1] * 1000 + us / 1000 + 100)
+        if entry then
+            redis.pcall('hset', turn, 'told', told, 'until', till, 'first', entry)
+        else
+            redis.pcall('hset', turn, 'told', told, 'until', till)
+        end
+    else
+        redis.call('del', turn)
+    end
+    if is_new or us % 16 == 0 then
+        redis.call('pexpire', line, '86400000')
+        redis.call('pexpire', turn, '86400000')
     end
     if me ~= '' then
-        return { 1 + n_receivers, redis.call('lpos', line, me) + 1 }
+        if told ~= head[1] or entry ~= head[2] then
+            place = redis.call('lpos', line, me) -- others that were gone have left
+        end
+        return { 1 + n_receivers, place + 1 }
     end
 end

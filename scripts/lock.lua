@@ -16,7 +16,7 @@ Returns  nil if the caller holds the lock, or "awaited": see line_awaited.lua; e
          in is gone
 ]]
 --+ line_open.lua
-local left = is_open and -2 or redis.call('pttl', KEYS[1])
+local left = ttl or redis.call('pttl', KEYS[1])
 local found = left == -2 and 0 or redis.pcall('hexists', KEYS[1], ARGV[2])
 --+ other_type.lua
 if is_other and ARGV[3] ~= '1' then

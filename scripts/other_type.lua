@@ -4,4 +4,4 @@ that another program has replaced the lock, and the hold is gone. Needs `found`,
 command that reads the key. If that failed for another reason, the script makes the command again, so
 that it ends with an error that names the command.
 ]]
-local is_other = type(found) == 'table' and found.err:find('WRONGTYPE', 1, true) ~= nil
+local is_other = found ~= 0 and type(found) == 'table' and found.err:find('WRONGTYPE', 1, true) ~= nil

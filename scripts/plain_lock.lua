@@ -31,6 +31,10 @@ if ARGV[3] == '1' then
     local publish = ARGV[7]
     --+ line_name.lua
     local turn = 'relock_waiters:turn:' .. name
+    local state
+    local exists = ARGV[5] ~= '' and (
+        publish and redis.pcall('exists', turn, turn .. ':never')
+        or redis.pcall('exists', turn))
     --+ line_ask.lua
 end
 if ARGV[3] ~= '1' or left ~= -2 then

@@ -29,6 +29,7 @@ if ARGV[2] ~= '0' then
     return 1
 end
 
+redis.call('del', KEYS[1])
 local channel, message, publish = ARGV[3], ARGV[4], ARGV[6]
 local me = ARGV[5] or ''
 --+ lock_free.lua

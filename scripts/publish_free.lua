@@ -8,7 +8,7 @@ at the other node, and the line must not be used. So then all nodes get the name
 channel to which all clients of a cluster that wait in lines are subscribed.
 ]]
 local n_receivers = redis.pcall(publish or 'publish', channel, message)
-if type(n_receivers) == 'table' then
+if n_receivers ~= 0 and type(n_receivers) == 'table' then
     n_receivers = -3 -- the user may not publish
 end
 --+ line_keys.lua

@@ -19,13 +19,13 @@ local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
 local lease, count = tonumber(ARGV[1]), tonumber(ARGV[3])
 --+ line_open.lua
-local found = not is_open and redis.pcall('hget', KEYS[1], 'mode')
+local found = ttl ~= -2 and redis.pcall('hget', KEYS[1], 'mode')
 --+ other_type.lua
 if is_other and count > 1 then
     return redis.call('pttl', KEYS[1])
 end
 local mode = type(found) == 'table' and redis.call('hget', KEYS[1], 'mode') or found
-local held = not is_open and tonumber(redis.call('hget', KEYS[1], ARGV[2])) or 0
+local held = ttl ~= -2 and tonumber(redis.call('hget', KEYS[1], ARGV[2])) or 0
 --+ reader_rest.lua
 local rest = rest_of(ARGV[2], held)
 
@@ -34,7 +34,7 @@ if count > 1 and rest == 0 then
 end
 if count == 1 and not is_open then
     local left = -2
-    if mode ~= 'read' and redis.call('hexists', KEYS[1], ARGV[4]) == 0 then
+    if ttl ~= -2 and mode ~= 'read' and redis.call('hexists', KEYS[1], ARGV[4]) == 0 then
         left = redis.call('pttl', KEYS[1])
     end
     if held == 0 then

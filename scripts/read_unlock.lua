@@ -66,6 +66,7 @@ end
 if longest > 0 then
     redis.call('pexpire', KEYS[1], longest)
 elseif is_read then
+    redis.call('del', KEYS[1])
     local channel, message, publish = ARGV[3], ARGV[4], ARGV[5]
     local me = ''
     --+ lock_free.lua

@@ -18,15 +18,19 @@ Returns  1 if done, plus the number of receivers of the message;
          -2 if freed but the message could not be published.
          With ARGV[5], if freed: { that number, place in the line }: see line_tell.lua
 ]]
-local found = redis.pcall('hexists', KEYS[1], ARGV[1])
---+ other_type.lua
-if is_other or (found ~= 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0) then
-    return -redis.call('exists', KEYS[1])
-end
-
-if ARGV[2] ~= '0' then
-    redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
-    return 1
+-- The hold is the only field of the lock, so HDEL frees it. Users of spin locks lack that right.
+local is_last = ARGV[2] == '0'
+if not is_last or ARGV[3] == '' or redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
+    local found = redis.pcall('hexists', KEYS[1], ARGV[1])
+    --+ other_type.lua
+    if is_other or (found ~= 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0) then
+        return -redis.call('exists', KEYS[1])
+    end
+    if not is_last then
+        redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
+        return 1
+    end
+    redis.call('del', KEYS[1])
 end
 
 local channel, message, publish = ARGV[3], ARGV[4], ARGV[6]

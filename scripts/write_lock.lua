@@ -17,7 +17,7 @@ Returns  nil if the caller holds the lock, else the remaining lease of the holde
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 --+ line_open.lua
-local left = is_open and -2 or redis.call('pttl', KEYS[1])
+local left = ttl or redis.call('pttl', KEYS[1])
 local found = left == -2 and 0 or redis.pcall('hexists', KEYS[1], ARGV[2])
 --+ other_type.lua
 if is_other and ARGV[3] ~= '1' then

@@ -73,9 +73,10 @@ static void each_command_that_a_script_may_not_run_is_named(void **state)
         fixture_constructor_fn *constructor;
         const char *commands;
     } kinds[] = {
-        {relock_lock_new, "del hexists hset hget hgetall pexpire pttl"},
+        {relock_lock_new, "hexists hset hget hgetall pexpire pttl"},
+        {relock_spinlock_new, "del hexists hset pexpire pttl"},
         {relock_plainlock_new, "del get pexpire pttl set"},
-        {relock_fencedlock_new, "del hexists hset incr persist pexpire pttl"},
+        {relock_fencedlock_new, "hexists hset incr persist pexpire pttl"},
         {relock_fairlock_new, "del hexists hset lindex pexpire pttl time"},
         {relock_rdlock_new, "del hdel hget hset pexpire pttl set"},
         {relock_wrlock_new, "del hexists hget hset pexpire pttl"},
