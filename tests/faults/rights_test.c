@@ -60,7 +60,7 @@ static void a_command_denied_inside_a_script_is_reported(void **state)
 static void a_refused_asynchronous_release_names_its_script(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = worker_client(t, "~* &* +@all -del");
+    struct relock_client *client = worker_client(t, "~* &* +@all -del -hdel");
     struct relock_events *events = reactor_events(client);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     uint64_t owner;

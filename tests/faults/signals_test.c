@@ -198,10 +198,10 @@ static void a_refused_release_admits_the_next_waiter_when_the_lease_ends(void **
                                                        .handoff_ms = 1});
     lock = fixture_lock(t->f, client, "orders");
     faults_hold_and_wait(t, client, lock, &holding, &waiting);
-    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " -del"), 0);
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " -del -hdel"), 0);
     assert_result(actor_unlock(holding, lock), RELOCK_E_AUTH);
     assert_result(actor_result(waiting), RELOCK_OK);
-    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " +del"), 0);
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " +del +hdel"), 0);
     assert_int_equal(stats_of(client).rechecks, 0);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
