@@ -33,18 +33,19 @@ static bool is_script(const char *command)
 static void add(struct counts *counts, const char *line)
 {
     char command[64];
-    unsigned long long calls;
+    unsigned long long calls, took_us;
 
-    if (sscanf(line, "cmdstat_%63[^:]:calls=%llu", command, &calls) != 2)
+    if (sscanf(line, "cmdstat_%63[^:]:calls=%llu,usec=%llu", command, &calls, &took_us) != 3)
         return;
     if (strcmp(command, "publish") == 0 || strcmp(command, "spublish") == 0)
         counts->publishes += calls;
     if (is_left_out(command))
         return;
     counts->all += calls;
-    if (is_script(command))
+    if (is_script(command)) {
         counts->scripts += calls;
-    else if (strcmp(command, "subscribe") == 0 || strcmp(command, "ssubscribe") == 0)
+        counts->scripts_us += took_us;
+    } else if (strcmp(command, "subscribe") == 0 || strcmp(command, "ssubscribe") == 0)
         counts->subscribes += calls;
     else if (strcmp(command, "ping") == 0)
         counts->pings += calls;
@@ -74,6 +75,7 @@ struct counts counts_since(struct redisContext *redis, const struct counts *befo
     counts.pings -= before->pings;
     counts.tracked -= before->tracked;
     counts.publishes -= before->publishes;
+    counts.scripts_us -= before->scripts_us;
     return counts;
 }
 

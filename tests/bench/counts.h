@@ -18,8 +18,9 @@ struct counts {
     uint64_t scripts;    /* EVALSHA and EVAL */
     uint64_t subscribes; /* SUBSCRIBE and SSUBSCRIBE */
     uint64_t pings;
-    uint64_t tracked;   /* CLIENT CACHING: a tracked command, perhaps a script, follows each */
-    uint64_t publishes; /* not in `all` */
+    uint64_t tracked;    /* CLIENT CACHING: a tracked command, perhaps a script, follows each */
+    uint64_t publishes;  /* not in `all` */
+    uint64_t scripts_us; /* in which the server ran `scripts` */
 };
 
 struct counts counts_now(struct redisContext *redis);

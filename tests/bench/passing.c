@@ -6,6 +6,7 @@
  * Then the same with bare connections.
  */
 #include "bare.h"
+#include "counts.h"
 #include "hand.h"
 #include "rows.h"
 #include "support/child.h"
@@ -28,6 +29,8 @@ enum {
     MESSAGE_P50,
     OURS_P99,
     MESSAGE_P99,
+    OURS_SERVER,
+    MESSAGE_SERVER,
 };
 
 /* Memory that both processes share. */
@@ -39,6 +42,7 @@ struct game {
     atomic_uint_fast64_t given_ns;
     atomic_uint_fast64_t rechecks;
     uint64_t took_ns[WARM_UP + PASSES]; /* 0: the taker had not slept */
+    uint64_t n_timed, server_us;        /* of the passes by the process that makes round trips */
 };
 
 /* ---- round trips --------------------------------------------------------------------------- */
@@ -101,13 +105,24 @@ static void receive_lock(struct game *game, struct hand *hand, struct child *oth
     tell(other);
 }
 
-static void hand_over(struct game *game, struct hand *hand, struct child *other)
+static void hand_over(struct game *game, struct hand *hand, struct child *other,
+                      struct redisContext *redis)
 {
+    struct counts before = {0};
+
     await(other);
     sleep_ns(PAUSE_NS);
+    if (redis) {
+        before = counts_now(redis);
+        sleep_ns(PAUSE_NS);
+    }
     atomic_store(&game->given_ns, now_ns());
     hand->kind->give(hand);
     await(other); /* until it has the lock, this side must not ask for it again */
+    if (redis) {
+        game->server_us += counts_since(redis, &before).scripts_us;
+        game->n_timed++;
+    }
 }
 
 static void play(struct game *game, struct child *other, unsigned side, struct trips *trips)
@@ -130,7 +145,7 @@ static void play(struct game *game, struct child *other, unsigned side, struct t
         if (pass % 2 == side)
             receive_lock(game, &hand, other, pass);
         else
-            hand_over(game, &hand, other);
+            hand_over(game, &hand, other, trips ? trips->redis : NULL);
     }
     if (game->n_passes % 2 != side)
         game->kind->give(&hand);
@@ -145,7 +160,7 @@ static int play_first(struct child *parent, void *arg)
 
 /* Returns the waits that ended without a message. */
 static uint64_t run_game(const struct plan *plan, const struct hand_kind *kind, unsigned n_passes,
-                         struct samples *passes, struct trips *trips)
+                         struct samples *passes, struct trips *trips, struct series *server)
 {
     struct game *game =
         mmap(NULL, sizeof(*game), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -170,6 +185,7 @@ static uint64_t run_game(const struct plan *plan, const struct hand_kind *kind, 
         if (game->took_ns[pass] > 0)
             samples_add(passes, game->took_ns[pass]);
     rechecks = atomic_load(&game->rechecks);
+    series_add(server, (double)game->server_us / (double)game->n_timed);
     munmap(game, sizeof(*game));
     return rechecks;
 }
@@ -187,6 +203,8 @@ static struct result *add_result(struct report *report)
     result_add_line(result, "message_p50", "bare, message then EVALSHA, p50", "us");
     result_add_line(result, "relock_p99", "relock, p99", "us");
     result_add_line(result, "message_p99", "bare, message then EVALSHA, p99", "us");
+    result_add_line(result, "relock_server", "relock, server time of a pass", "us");
+    result_add_line(result, "message_server", "bare, server time of a pass", "us");
     result_add_ratio(result, "relock / round trip in a tight loop", OURS_P50, TIGHT_P50, NO_TARGET,
                      0);
     result_add_ratio(result, "relock / round trip after a pause", OURS_P50, RESTED_P50, NO_TARGET,
@@ -214,12 +232,13 @@ void row_passing(const struct plan *plan, struct report *report)
     for (unsigned round = 0; round < plan->rounds; round++) {
         samples_clear(&trips.tight);
         samples_clear(&trips.rested);
-        rechecks += run_game(plan, &hand_ours, n_passes, &passes, &trips);
+        rechecks +=
+            run_game(plan, &hand_ours, n_passes, &passes, &trips, &lines[OURS_SERVER].series);
         n_slept += passes.n;
         series_add(&lines[OURS_P50].series, samples_percentile_us(&passes, 50));
         series_add(&lines[OURS_P99].series, samples_percentile_us(&passes, 99));
 
-        (void)run_game(plan, &hand_bare, n_passes, &passes, &trips);
+        (void)run_game(plan, &hand_bare, n_passes, &passes, &trips, &lines[MESSAGE_SERVER].series);
         series_add(&lines[MESSAGE_P50].series, samples_percentile_us(&passes, 50));
         series_add(&lines[MESSAGE_P99].series, samples_percentile_us(&passes, 99));
         series_add(&lines[TIGHT_P50].series, samples_percentile_us(&trips.tight, 50));
