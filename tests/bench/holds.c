@@ -196,7 +196,7 @@ static struct result *add_result(struct report *report, const struct holds *hold
     result_add_limit(result, LATE, AT_MOST, 0);
     result_add_limit(result, LOST, AT_MOST, 0);
     result_add_limit(result, CPU, AT_MOST, 2);
-    result_add_limit(result, MEMORY, AT_MOST, 512);
+    result_add_limit(result, MEMORY, AT_MOST, 400);
     result_add_ratio(result, "a renewal / a bare renewal", RENEWAL, BARE_RENEWAL, NO_TARGET, 0);
     result_add_ratio(result, "lock+unlock while they are held / without them", BESIDE_P50,
                      ALONE_P50, NO_TARGET, 0);

@@ -62,7 +62,7 @@
     "  --servers N        a red lock on N servers of its own, 3 to 9\n"                        \
     "  --grid             by default 2,3,5,8,32,100,200; 1,2,8; 0,0.2,5,20,200 instead\n"      \
     "                     of these, or of 2,8,32,100,200; 1; 0.2,5,20 in a cluster; the row\n" \
-    "                     renewals also measures 1,000,000 locks\n"                            \
+    "                     renewals also measures 1,000,000 locks, and memory as many\n"        \
     "  --min-rounds N     a cell lasts until the lock has gone round N times [10], or for\n"   \
     "                     60 x S; if it had fewer rounds, it is left out\n"                    \
     "  --against PROGRAM  another relock-bench, of these rows and another library, measures\n" \
@@ -95,6 +95,7 @@ static const struct row {
     {"contention", row_contention, "2 to 200 processes on one lock: shares, waits, commands"},
     {"holds", row_holds, "10,000 held locks: renewals, processor time, memory"},
     {"renewals", row_renewals, "1000 and 100,000 held locks: what renewals cost the server"},
+    {"memory", row_memory, "100,000 locks: memory of a handle, a held lock and a wait"},
     {"handles", row_handles, "100,000 lock handles: time and memory of each"},
     {"names", row_names, "10,000 names that are waited for: time of each"},
     {"red", row_red, "a lock on five servers against one, and with two of them hanging"},

@@ -110,6 +110,9 @@ void row_holds(const struct plan *plan, struct report *report);
 /* Many held locks: what their renewals cost the server, and calls beside them. */
 void row_renewals(const struct plan *plan, struct report *report);
 
+/* Many locks: the memory of a handle, of a held lock and of waits. */
+void row_memory(const struct plan *plan, struct report *report);
+
 /* Many handles, and many contended names: the cost of each, among few and among many. */
 void row_handles(const struct plan *plan, struct report *report);
 void row_names(const struct plan *plan, struct report *report);

@@ -37,6 +37,7 @@ RESULTS = {
     "contention": [f"contention_{n}_2_0.2" for n in [2, 8, 10]] + ["contention_scale_2_0.2"],
     "holds": ["holds"],
     "renewals": ["renewals_1000", "renewals_100000"],
+    "memory": ["memory_100000"],
     "handles": ["handles"],
     "names": ["names"],
     "red": ["red", "red_network"],

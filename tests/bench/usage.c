@@ -23,6 +23,17 @@ size_t usage_memory(void)
 }
 #endif
 
+size_t usage_resident(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long size, resident;
+
+    if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2)
+        die("no /proc/self/statm");
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 unsigned usage_threads(void)
 {
     DIR *dir = opendir("/proc/self/task");

@@ -14,6 +14,9 @@
  */
 size_t usage_memory(void);
 
+/* Bytes of this process that are in memory, in pages. */
+size_t usage_resident(void);
+
 /* Threads of this process. */
 unsigned usage_threads(void);
 
