@@ -93,7 +93,7 @@ static void be_patient(struct relock_group *group, uint64_t now_ms)
 {
     uint64_t pause_ms = group->order.pause_ms;
 
-    group->resource->yields_until_ms = now_ms + pause_ms;
+    relock_resource_yield_until(group->resource, now_ms + pause_ms);
     group->order.pause_ms = 2 * pause_ms < PATIENCE_MAX_MS ? 2 * pause_ms : PATIENCE_MAX_MS;
 }
 
@@ -106,11 +106,12 @@ static void hear(struct relock_group *group, unsigned events)
     group->order.is_heard = true;
     if (events & RELOCK_HEARD_TURN) {
         group->order.is_told = true;
-        resource->yields_until_ms = events & RELOCK_HEARD_LATER ? now_ms + RELOCK_YIELD_MS : 0;
+        relock_resource_yield_until(resource,
+                                    events & RELOCK_HEARD_LATER ? now_ms + RELOCK_YIELD_MS : 0);
     } else if (group->order.is_bypassed) {
         be_patient(group, now_ms);
     } else if (group->order.standing == RELOCK_STANDING_FIRST) {
-        resource->yields_until_ms = now_ms + RELOCK_FIRST_PAUSE_MS;
+        relock_resource_yield_until(resource, now_ms + RELOCK_FIRST_PAUSE_MS);
     }
     if (events != RELOCK_HEARD_CHANGE)
         group->order.is_bypassed = false;
@@ -198,12 +199,15 @@ int relock_group_add_listeners(struct relock_group *group)
         return RELOCK_E_NOMEM;
     for (size_t i = 0; i < group->n; i++) {
         struct relock_lock *member = group->members[i];
+        bool is_added;
 
         group->listeners[i].base.ops = &ops;
         group->listeners[i].group = group;
         relock_mutex_lock(&member->client->mutex);
-        relock_listener_add(member->resource, &group->listeners[i].base);
+        is_added = relock_listener_add(member->resource, &group->listeners[i].base);
         relock_mutex_unlock(&member->client->mutex);
+        if (!is_added)
+            return RELOCK_E_NOMEM; /* the group is freed, with the listeners so far */
     }
     return RELOCK_OK;
 }
@@ -216,6 +220,8 @@ void relock_group_remove_listeners(struct relock_group *group)
     for (size_t i = 0; i < group->n; i++) {
         struct relock_lock *member = group->members[i];
 
+        if (!group->listeners[i].base.resource)
+            break; /* there was no memory to add it */
         relock_mutex_lock(&member->client->mutex);
         relock_listener_remove(member->resource, &group->listeners[i].base);
         relock_mutex_unlock(&member->client->mutex);

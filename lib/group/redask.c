@@ -110,7 +110,7 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
     is_new = group->order.standing == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
     set_listening(acquire, group->order.standing != RELOCK_STANDING_IN_LINE);
     if (is_new) {
-        acquire->resource->yields_until_ms = relock_clock_in(RELOCK_FIRST_PAUSE_MS);
+        relock_resource_yield_until(acquire->resource, relock_clock_in(RELOCK_FIRST_PAUSE_MS));
         relock_resource_signal(acquire->resource, false);
     }
 }

@@ -1,4 +1,5 @@
 /* Without memory: waiting for a lock. */
+#include "support/keeping.h"
 #include "trial.h"
 
 static void peer_holds_briefly(struct trial *trial)
@@ -12,6 +13,28 @@ static void a_waiter_gets_the_lock_or_an_error(void **state)
                                       .before = peer_holds_briefly,
                                       .act = trial_wait_for_lock,
                                       .after = trial_unlock_if_held});
+}
+
+/* Its first attempt, for which nothing is prepared, joins the line. */
+static void peer_holds_briefly_and_inbox_is_open(struct trial *trial)
+{
+    keeping_await(trial->client);
+    peer_holds_briefly(trial);
+}
+
+static void unlock_for_good(struct trial *trial, int result)
+{
+    trial_unlock_if_held(trial, result);
+    relock_force_unlock(trial->lock);
+}
+
+static void a_waiter_in_the_line_gets_the_lock_or_an_error(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .options = {.keep_ms = LONG_MS},
+                                      .before = peer_holds_briefly_and_inbox_is_open,
+                                      .act = trial_wait_for_lock,
+                                      .after = unlock_for_good});
 }
 
 static int wait_in_vain(struct trial *trial)
@@ -82,6 +105,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_waiter_gets_the_lock_or_an_error),
+        TRIAL_TEST(a_waiter_in_the_line_gets_the_lock_or_an_error),
         TRIAL_TEST(a_wait_that_times_out_leaves_nothing),
         TRIAL_TEST(a_cancelled_wait_leaves_nothing),
         TRIAL_TEST_OF(a_waiter_gets_the_lock_or_an_error, fair),

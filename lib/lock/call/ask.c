@@ -108,12 +108,33 @@ static void wait_for_release(struct relock_acquire *acquire, const struct relock
         relock_line_log_missing(acquire->client, acquire->lock);
 }
 
+/* There is no memory for a wait: ends the call as if it had not asked. The script may have put the
+ * client in the line. */
+static int forget_refusal(struct relock_acquire *acquire, struct relock_hold *hold,
+                          const struct relock_answer *answer)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+
+    if (answer->busy.place > 0 && relock_kind_has_line(queue->kind))
+        (void)relock_line_leave(acquire->client, queue->name, queue->name_len, queue->kind->side);
+    drop(acquire, hold, answer->unanswered || queue->kind->is_queued);
+    relock_resource_signal(queue, false);
+    return RELOCK_E_NOMEM;
+}
+
 static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold,
                         const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
+    struct relock_contention *contention = acquire->waiter.queues_on->contention;
+
+    if (!contention && !acquire->waiter.tries)
+        return forget_refusal(acquire, hold, answer);
     relock_resource_learn(acquire->waiter.queues_on);
-    acquire->waiter.queues_on->lease_end_ms = answer->busy.free_at_ms;
-    acquire->waiter.queues_on->n_intervals = answer->busy.n_intervals;
+    if (contention) {
+        contention->lease_end_ms = answer->busy.free_at_ms;
+        contention->n_intervals = answer->busy.n_intervals;
+    }
     wait_for_release(acquire, &answer->busy);
     acquire->contended = true;
     acquire->pause_ms = answer->pause_ms > 0
@@ -194,9 +215,13 @@ int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
 {
     struct relock_resource *queue = acquire->waiter.queues_on;
     uint64_t end_us = relock_clock_now_us();
+    bool waits = answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries;
+    struct relock_contention *contention =
+        waits ? relock_resource_contend(queue) : queue->contention;
     int r;
 
-    queue->asked_ms = end_us / 1000;
+    if (contention)
+        contention->asked_ms = end_us / 1000;
     if (answer->result != RELOCK_E_CONN)
         queue->silent_ms = 0;
     if (answer->verdict != RELOCK_VERDICT_FAILED && !queue->kind->is_composite)

@@ -58,7 +58,7 @@ static bool reaches_waiters(const struct relock_resource *resource, bool is_subs
 {
     if (!answer->is_announced)
         return false;
-    if (resource->line.state != RELOCK_LINE_OUTSIDE)
+    if (relock_resource_contention(resource)->line.state != RELOCK_LINE_OUTSIDE)
         return answer->place > 1;
     if (resource->kind->is_polled)
         return true;
@@ -103,7 +103,8 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
         return false;
 
     relock_holds_release(lock->client, hold);
-    if ((view->is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
+    if ((view->is_subscribed ||
+         relock_resource_contention(resource)->line.state != RELOCK_LINE_OUTSIDE) &&
         !resource->kind->is_shared)
         resource->retry = RELOCK_RETRY_NONE; /* the message of this release will signal */
     return true;

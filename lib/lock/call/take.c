@@ -62,7 +62,8 @@ int relock_waiter_ended(struct relock_acquire *acquire)
 static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    return now_ms < acquire->waiter.queues_on->yields_until_ms && now_ms < acquire->deadline_ms;
+    return now_ms < relock_resource_contention(acquire->waiter.queues_on)->yields_until_ms &&
+           now_ms < acquire->deadline_ms;
 }
 
 /* The interval between two attempts of the head: it polls if not every release is published or
@@ -70,7 +71,8 @@ static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
 static uint64_t recheck_after(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    bool is_behind = acquire->waiter.queues_on->line.state == RELOCK_LINE_BEHIND;
+    const struct relock_resource *queue = acquire->waiter.queues_on;
+    bool is_behind = relock_resource_contention(queue)->line.state == RELOCK_LINE_BEHIND;
     bool is_told = is_behind || relock_vigil_is_on(acquire->resource);
 
     return acquire->resource->kind->is_polled && !is_told
@@ -81,7 +83,9 @@ static uint64_t recheck_after(const struct relock_acquire *acquire)
 /* Clients that are farther behind in the line act on it later. */
 static bool has_lease_ended(const struct relock_resource *resource, uint64_t now_ms)
 {
-    return relock_resource_after_lease(resource->lease_end_ms, resource->line.place) <= now_ms;
+    const struct relock_contention *contention = relock_resource_contention(resource);
+
+    return relock_resource_after_lease(contention->lease_end_ms, contention->line.place) <= now_ms;
 }
 
 /* recheck_after(), but shorter while the slot may be half moved: then messages may not reach the
@@ -101,6 +105,7 @@ static enum relock_waiter_step plan_sleep(struct relock_acquire *acquire, uint64
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_resource *resource = acquire->waiter.queues_on;
+    const struct relock_contention *contention = relock_resource_contention(resource);
     struct relock_stats *stats = &acquire->client->guarded.stats;
     bool is_head = resource->queue == &acquire->waiter && !resource->holder;
     uint64_t recheck_ms = RELOCK_NEVER;
@@ -115,13 +120,13 @@ static enum relock_waiter_step plan_sleep(struct relock_acquire *acquire, uint64
         return RELOCK_WAITER_LOOKS;
     }
     *until_ms = relock_clock_sooner(*until_ms, recheck_ms);
-    if (yields(acquire, now_ms) && resource->yields_until_ms < *until_ms &&
+    if (yields(acquire, now_ms) && contention->yields_until_ms < *until_ms &&
         relock_resource_may_ask(resource, &acquire->waiter))
-        *until_ms = resource->yields_until_ms;
+        *until_ms = contention->yields_until_ms;
     if (is_head)
         stats->waits++;
     acquire->has_slept = is_head;
-    RELOCK_PROBE(wait, resource->name, acquire->waiter.owner, resource->line.place);
+    RELOCK_PROBE(wait, resource->name, acquire->waiter.owner, contention->line.place);
     return RELOCK_WAITER_SLEEPS;
 }
 
@@ -155,7 +160,8 @@ static bool has_tried_enough(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (acquire->resource->kind->is_queued)
-        return acquire->waiter.queues_on->asked_ms >= acquire->deadline_ms;
+        return relock_resource_contention(acquire->waiter.queues_on)->asked_ms >=
+               acquire->deadline_ms;
     return acquire->waiter.has_asked;
 }
 
@@ -176,6 +182,8 @@ enum relock_waiter_step relock_waiter_next(struct relock_acquire *acquire, uint6
         return RELOCK_WAITER_ASKS;
     if (is_late)
         *result = relock_acquire_be_late(acquire);
+    else if (!relock_resource_contend(acquire->waiter.queues_on))
+        *result = RELOCK_E_NOMEM;
     else if (!relock_deadlock_wait_begins(acquire->client, &acquire->waiter, acquire->why))
         *result = RELOCK_E_DEADLOCK;
     else
@@ -300,8 +308,8 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     struct relock_resource *queue = acquire->waiter.queues_on;
 
     /* Without a subscription, waiters that joined after the refusal would miss the release. */
-    if (acquire->waiter.tries && acquire->waiter.has_asked && queue->line.place == 0 &&
-        !relock_subscription_is_active(queue))
+    if (acquire->waiter.tries && acquire->waiter.has_asked &&
+        relock_resource_contention(queue)->line.place == 0 && !relock_subscription_is_active(queue))
         relock_resource_signal(queue, false);
     relock_resource_dequeue(queue, &acquire->waiter);
     relock_line_give_up(acquire->client, queue);

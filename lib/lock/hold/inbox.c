@@ -167,7 +167,8 @@ bool relock_inbox_is_open_for(const struct relock_client *client,
                               const struct relock_resource *resource)
 {
     if (client->server.url.cluster)
-        return resource->primary->inbox.state == RELOCK_SUBSCRIPTION_ACTIVE;
+        return relock_resource_contention(resource->primary)->inbox.state ==
+               RELOCK_SUBSCRIPTION_ACTIVE;
     return relock_inbox_is_open(client);
 }
 
@@ -175,7 +176,7 @@ bool relock_inbox_is_refused_for(const struct relock_client *client,
                                  const struct relock_resource *resource)
 {
     if (client->server.url.cluster)
-        return resource->primary->inbox.is_refused;
+        return relock_resource_contention(resource->primary)->inbox.is_refused;
     return relock_inbox_is_refused(client);
 }
 
@@ -185,5 +186,5 @@ bool relock_inbox_want_for(struct relock_client *client, struct relock_resource 
         return relock_inbox_want(client);
     relock_alarm_want(client);
     relock_subscription_want_inbox(client, resource);
-    return !resource->primary->inbox.is_refused;
+    return !resource->primary->contention->inbox.is_refused;
 }

@@ -37,15 +37,17 @@ STEP struct relock_waiter **waits_of(struct relock_client *client, uint64_t owne
 STEP void reach(struct search *search, struct relock_resource *resource,
                 struct relock_resource *from, uint64_t owner)
 {
-    if (resource->search.number == search->number)
+    struct relock_search *met = &resource->contention->search;
+
+    if (met->number == search->number)
         return;
-    resource->search = (struct relock_search){
+    *met = (struct relock_search){
         .number = search->number,
         .held_before = from,
         .owner = owner,
     };
     if (search->last)
-        search->last->search.next = resource;
+        search->last->contention->search.next = resource;
     search->last = resource;
 }
 
@@ -95,7 +97,7 @@ STEP bool is_deadlock(struct search *search)
 
     search->number = ++search->client->guarded.n_searches;
     reach(search, search->first, NULL, search->owner);
-    for (at = search->first; at && !search->found; at = at->search.next)
+    for (at = search->first; at && !search->found; at = at->contention->search.next)
         visit(search, at);
     return search->found != NULL;
 }
@@ -110,11 +112,13 @@ STEP void explain(const struct search *search, char why[RELOCK_WHY_MAX])
     for (int n = 0; at && n < NAMED_MAX && len < RELOCK_WHY_MAX; n++) {
         len += (size_t)snprintf(why + len, RELOCK_WHY_MAX - len, "%.60s",
                                 relock_log_name(at->given, name));
-        if (at->search.held_before && len < RELOCK_WHY_MAX)
+        const struct relock_search *met = &at->contention->search;
+
+        if (met->held_before && len < RELOCK_WHY_MAX)
             len += (size_t)snprintf(why + len, RELOCK_WHY_MAX - len,
                                     ", for which owner %llu waits, who holds ",
-                                    (unsigned long long)at->search.owner);
-        at = at->search.held_before;
+                                    (unsigned long long)met->owner);
+        at = met->held_before;
     }
     if (len < RELOCK_WHY_MAX)
         (void)snprintf(why + len, RELOCK_WHY_MAX - len, "%s; release that and start again",

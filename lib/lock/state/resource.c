@@ -129,25 +129,28 @@ uint64_t relock_resource_after_lease(uint64_t lease_end_ms, uint64_t place)
 
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms)
 {
-    uint64_t place = resource->line.place;
-    uint64_t n_intervals = resource->n_intervals > 0 ? resource->n_intervals : 1;
+    const struct relock_contention *contention = relock_resource_contention(resource);
+    uint64_t place = contention->line.place;
+    uint64_t n_intervals = contention->n_intervals > 0 ? contention->n_intervals : 1;
     uint64_t pause_ms = recheck_ms * n_intervals + RECHECK_STEP_MS * n_before(place);
     uint64_t at_ms =
-        relock_clock_sooner(relock_clock_after(resource->asked_ms, pause_ms),
-                            relock_resource_after_lease(resource->lease_end_ms, place));
+        relock_clock_sooner(relock_clock_after(contention->asked_ms, pause_ms),
+                            relock_resource_after_lease(contention->lease_end_ms, place));
 
-    return relock_clock_later(at_ms, resource->yields_until_ms);
+    return relock_clock_later(at_ms, contention->yields_until_ms);
 }
 
 void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms)
 {
-    if (!resource->queue || resource->queue->is_asking) {
+    struct relock_contention *contention = relock_resource_contend(resource);
+
+    if (!resource->queue || resource->queue->is_asking || !contention) {
         relock_resource_signal(resource, true);
         return;
     }
-    if (lease_end_ms < resource->lease_end_ms)
+    if (lease_end_ms < contention->lease_end_ms)
         wake_head(resource);
-    resource->lease_end_ms = lease_end_ms;
+    contention->lease_end_ms = lease_end_ms;
 }
 
 static void start_anew(const struct relock_resource *resource, uint64_t owner)
@@ -189,17 +192,26 @@ void relock_resource_acquired(struct relock_resource *resource, struct relock_wa
     }
     if (queued_on)
         relock_resource_dequeue(queued_on, waiter);
-    resource->lease_end_ms = RELOCK_NEVER;
+    if (resource->contention)
+        resource->contention->lease_end_ms = RELOCK_NEVER;
     start_all_anew(resource, waiter->owner, waiter->explicit_owner);
     /* If one of several that may share it got the lock, the next may get it, too. */
     if (resource->kind->is_shared && queued_on && queued_on->queue)
         relock_resource_signal(resource, false);
 }
 
+void relock_resource_yield_until(struct relock_resource *resource, uint64_t until_ms)
+{
+    struct relock_contention *contention = relock_resource_contend(resource);
+
+    if (contention)
+        contention->yields_until_ms = until_ms;
+}
+
 void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, uint64_t now_ms)
 {
     if (resource->queue && now_ms - resource->taken_ms >= turn_ms)
-        resource->yields_until_ms = now_ms + RELOCK_YIELD_MS;
+        relock_resource_yield_until(resource, now_ms + RELOCK_YIELD_MS);
 }
 
 void relock_resource_released(struct relock_resource *resource, bool is_announced, uint64_t now_ms)
@@ -209,8 +221,10 @@ void relock_resource_released(struct relock_resource *resource, bool is_announce
         resource->holder = NULL;
     if (!resource->holder)
         relock_resource_doubt(resource);
-    resource->asked_ms = now_ms;
-    resource->lease_end_ms = RELOCK_NEVER;
+    if (resource->contention) {
+        resource->contention->asked_ms = now_ms;
+        resource->contention->lease_end_ms = RELOCK_NEVER;
+    }
     if (!is_announced)
         signal_all(resource);
     wake_head(resource);
@@ -249,6 +263,27 @@ void relock_resource_wake_all(struct relock_resource *resource)
     wake_queue(at);
 }
 
+/* ---- contention ---------------------------------------------------------------------------- */
+
+const struct relock_contention relock_no_contention = {.lease_end_ms = RELOCK_NEVER};
+
+static bool contend(struct relock_resource *resource)
+{
+    if (resource->contention)
+        return true;
+    resource->contention = malloc(sizeof(*resource->contention));
+    if (!resource->contention)
+        return false;
+    *resource->contention = relock_no_contention;
+    resource->contention->resource = resource;
+    return true;
+}
+
+struct relock_contention *relock_resource_contend(struct relock_resource *resource)
+{
+    return contend(resource->primary) && contend(resource) ? resource->contention : NULL;
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* A primary, until it is made a secondary. Returns NULL when out of memory. */
@@ -267,7 +302,6 @@ static struct relock_resource *new_resource(struct relock_client *client,
     new->role = role;
     new->primary = new;
     new->refs = 1;
-    new->lease_end_ms = RELOCK_NEVER;
     new->pause_min_ms = RELOCK_POLL_MIN_MS;
     new->pause_max_ms = RELOCK_POLL_MAX_MS;
     atomic_init(&new->patience_ms, 0);
@@ -413,9 +447,13 @@ struct relock_resource *relock_resources_new_fair_waiter(struct relock_client *c
 static void unset_timers(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_client_unset_timer(client, &resource->subscription.timer);
-    relock_client_unset_timer(client, &resource->inbox.timer);
-    relock_client_unset_timer(client, &resource->line.timer);
+    struct relock_contention *contention = resource->contention;
+
+    if (!contention)
+        return;
+    relock_client_unset_timer(client, &contention->subscription.timer);
+    relock_client_unset_timer(client, &contention->inbox.timer);
+    relock_client_unset_timer(client, &contention->line.timer);
 }
 
 static void destroy(struct relock_client *client, struct relock_resource *resource)
@@ -434,6 +472,7 @@ static void destroy(struct relock_client *client, struct relock_resource *resour
         DL_DELETE(resource->primary->secondaries, resource);
         break;
     }
+    free(resource->contention);
     free(resource);
 }
 

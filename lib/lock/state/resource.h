@@ -194,6 +194,30 @@ struct relock_vigil {
     struct relock_task task;           /* posted while WANTED */
 };
 
+/*
+ * What a lock needs only while calls wait for it, or may. Made when the first call is refused or is
+ * about to sleep, or when a layer above listens; freed with the resource. It is kept meanwhile, so
+ * a lock that is contended again and again does not allocate each time.
+ */
+struct relock_contention {
+    struct relock_resource *resource; /* constant */
+
+    uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
+    uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
+    uint64_t n_intervals;     /* of a fair waiter: intervals until it rechecks; 0: one */
+    uint64_t yields_until_ms; /* other processes go first until then */
+
+    struct relock_line line;
+    struct relock_subscription subscription; /* to the channel of the lock */
+    struct relock_subscription inbox;  /* of a primary, in a cluster: for messages of the line */
+    struct relock_vigil vigil;         /* of a primary */
+    struct relock_listener *listeners; /* of layers above, see listener.h */
+    struct relock_search search;
+};
+
+/* What a lock without it looks like. */
+extern const struct relock_contention relock_no_contention;
+
 struct relock_resource {
     UT_hash_handle hh;              /* in the client's table of names */
     struct relock_client *client;   /* constant */
@@ -224,26 +248,17 @@ struct relock_resource {
     unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */
     enum relock_retry retry;
 
-    uint64_t moment;          /* counts events: a millisecond is too long to order them */
-    uint64_t held_at;         /* until this moment it was known to be held, or reserved for another;
-                                 RELOCK_NEVER: it is */
-    uint64_t silent_ms;       /* since when Redis has answered no attempt; 0: it owes no answer */
-    uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
-    uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
-    uint64_t n_intervals;     /* of a fair waiter: intervals until it rechecks; 0: one */
-    uint64_t yields_until_ms; /* other processes go first until then */
-    uint64_t rests_until_ms;  /* holds acquired before then are not cached */
+    uint64_t moment;         /* counts events: a millisecond is too long to order them */
+    uint64_t held_at;        /* until this moment it was known to be held, or reserved for another;
+                                RELOCK_NEVER: it is */
+    uint64_t silent_ms;      /* since when Redis has answered no attempt; 0: it owes no answer */
+    uint64_t rests_until_ms; /* holds acquired before then are not cached */
 
     uint64_t pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
     atomic_uint patience_ms;        /* of a fair lock: how long a silent waiter stays; any thread */
     enum relock_resource_role role; /* constant */
 
-    struct relock_line line;
-    struct relock_subscription subscription; /* to the channel of the lock */
-    struct relock_subscription inbox;  /* of a primary, in a cluster: for messages of the line */
-    struct relock_vigil vigil;         /* of a primary */
-    struct relock_listener *listeners; /* of layers above, see listener.h */
-    struct relock_search search;
+    struct relock_contention *contention; /* NULL until it is needed, then constant */
 
     const char *given; /* in `name`, after the prefix: the name in the program; constant */
     size_t name_len;
@@ -262,6 +277,17 @@ static inline struct relock_resource *relock_resource_with_channel(struct relock
 {
     return resource->role == RELOCK_RESOURCE_READERS ? resource->primary : resource;
 }
+
+/* To be read, of any lock. */
+static inline const struct relock_contention *
+relock_resource_contention(const struct relock_resource *resource)
+{
+    return resource->contention ? resource->contention : &relock_no_contention;
+}
+
+/* To be changed: makes it for this resource and for its primary if they have none. Returns NULL
+ * when out of memory. */
+struct relock_contention *relock_resource_contend(struct relock_resource *resource);
 
 /* The lock, or the side of it, that the waiter is to get. */
 static inline struct relock_resource *relock_resource_wanted(const struct relock_waiter *waiter)
@@ -327,13 +353,14 @@ static inline void relock_resource_learn(struct relock_resource *resource)
 static inline struct relock_line_view
 relock_resource_view_line(const struct relock_resource *resource)
 {
-    const struct relock_line *line = &resource->line;
+    const struct relock_line *line = &relock_resource_contention(resource)->line;
 
     return (struct relock_line_view){
         .n_heard = line->n_heard,
         .n_seconds = line->n_seconds,
         .is_listening = line->state == RELOCK_LINE_LISTENING &&
-                        resource->primary->subscription.state == RELOCK_SUBSCRIPTION_ACTIVE,
+                        relock_resource_contention(resource->primary)->subscription.state ==
+                            RELOCK_SUBSCRIPTION_ACTIVE,
     };
 }
 
@@ -354,6 +381,9 @@ void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease
  * others that wait for the same owner start anew. */
 void relock_resource_acquired(struct relock_resource *resource, struct relock_waiter *waiter,
                               struct relock_hold *hold);
+
+/* Other processes go first until then. */
+void relock_resource_yield_until(struct relock_resource *resource, uint64_t until_ms);
 
 /*
  * The local owner releases the lock, and another process was told. If this process has had the lock

@@ -36,10 +36,11 @@
 
 /* ---- standing ------------------------------------------------------------------------------ */
 
+/* The lock has contention. */
 static void stand(struct relock_client *client, struct relock_resource *resource,
                   enum relock_line_state state, uint64_t place) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_line *line = &resource->line;
+    struct relock_line *line = &resource->contention->line;
 
     line->state = state;
     line->place = place;
@@ -61,12 +62,14 @@ static void listen(struct relock_client *client, struct relock_resource *resourc
 /* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
-    struct relock_resource *resource = RELOCK_CONTAINER(struct relock_resource, line.timer, timer);
+    struct relock_contention *contention =
+        RELOCK_CONTAINER(struct relock_contention, line.timer, timer);
+    struct relock_resource *resource = contention->resource;
 
     (void)now_ms;
     if (!relock_listeners_await(resource))
         relock_line_give_up(resource->client, resource); /* there was no memory to leave */
-    else if (resource->line.state == RELOCK_LINE_FIRST)
+    else if (contention->line.state == RELOCK_LINE_FIRST)
         listen(resource->client, resource);
     else
         relock_line_ask_again(resource->client, resource);
@@ -75,8 +78,10 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 static void set_timer(struct relock_client *client, struct relock_resource *resource,
                       uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
 {
-    resource->line.timer.fire = fire;
-    relock_client_set_timer(client, &resource->line.timer, due_ms);
+    struct relock_timer *timer = &resource->contention->line.timer;
+
+    timer->fire = fire;
+    relock_client_set_timer(client, timer, due_ms);
 }
 
 static void be_first(struct relock_client *client, struct relock_resource *resource,
@@ -90,7 +95,7 @@ static void be_first(struct relock_client *client, struct relock_resource *resou
 static bool is_behind(const struct relock_resource *resource, const struct relock_line_view *sent,
                       uint64_t place)
 {
-    return place > 1 && resource->line.n_heard == sent->n_heard;
+    return place > 1 && resource->contention->line.n_heard == sent->n_heard;
 }
 
 /* `is_free`: the lock is, and those before this client may both be silent. */
@@ -107,7 +112,7 @@ static void be_behind_by_reply(struct relock_client *client, struct relock_resou
                                const struct relock_line_view *sent, uint64_t place, bool is_free)
     RELOCK_REQUIRES(client->mutex)
 {
-    if (resource->line.n_seconds == sent->n_seconds)
+    if (resource->contention->line.n_seconds == sent->n_seconds)
         be_behind(client, resource, place, is_free);
 }
 
@@ -118,7 +123,7 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
         stand(client, resource, RELOCK_LINE_OUTSIDE, 0);
     else if (is_behind(resource, sent, busy->place))
         be_behind_by_reply(client, resource, sent, busy->place, busy->is_reserved);
-    else if (resource->line.state == RELOCK_LINE_LISTENING && !busy->is_reserved)
+    else if (resource->contention->line.state == RELOCK_LINE_LISTENING && !busy->is_reserved)
         return;
     else if (busy->is_foreign)
         listen(client, resource);
@@ -128,14 +133,16 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
 
 void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
 {
-    if (resource->line.place == 0)
+    if (!relock_resource_contend(resource))
+        (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
+    else if (resource->contention->line.place == 0)
         stand(client, resource, RELOCK_LINE_BEHIND, 1);
 }
 
 void relock_line_granted(struct relock_client *client, struct relock_resource *resource,
                          bool has_left)
 {
-    if (!has_left && resource->line.place > 0)
+    if (!has_left && relock_resource_contention(resource)->line.place > 0)
         (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
     relock_line_granted_to(client, resource, NULL);
 }
@@ -143,7 +150,7 @@ void relock_line_granted(struct relock_client *client, struct relock_resource *r
 void relock_line_granted_to(struct relock_client *client, struct relock_resource *resource,
                             const struct relock_listener *listener)
 {
-    if (resource->line.state == RELOCK_LINE_OUTSIDE)
+    if (relock_resource_contention(resource)->line.state == RELOCK_LINE_OUTSIDE)
         return;
     stand(client, resource, RELOCK_LINE_LEFT, 0);
     /* The others stood there with the same entry. */
@@ -157,6 +164,10 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
 {
     if (place == 0)
         return;
+    if (!relock_resource_contend(resource)) {
+        relock_resource_signal(resource, false);
+        return;
+    }
     if (!is_behind(resource, sent, place - 1)) {
         be_first(client, resource, relock_clock_in(LISTEN_MS));
         return;
@@ -167,20 +178,26 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
 void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
                       struct relock_text verb)
 {
+    struct relock_contention *contention = relock_resource_contend(resource);
     bool is_later = relock_text_is(verb, "later");
 
+    if (!contention) { /* its first attempt is in flight: it asks again, and learns its place */
+        relock_resource_signal(resource, true);
+        return;
+    }
     if (relock_text_is(verb, "second")) {
-        resource->line.n_seconds++;
+        contention->line.n_seconds++;
         be_behind(client, resource, 2, true);
         return;
     }
-    resource->line.n_heard++;
-    if (resource->line.state != RELOCK_LINE_FIRST && resource->line.state != RELOCK_LINE_LISTENING)
+    contention->line.n_heard++;
+    if (contention->line.state != RELOCK_LINE_FIRST &&
+        contention->line.state != RELOCK_LINE_LISTENING)
         be_first(client, resource, relock_clock_in(LISTEN_MS));
     if (relock_text_is(verb, "first"))
         return;
     if (is_later) /* clients outside of the line go first */
-        resource->yields_until_ms = relock_clock_in(RELOCK_YIELD_MS);
+        contention->yields_until_ms = relock_clock_in(RELOCK_YIELD_MS);
     relock_listeners_tell(client, resource, RELOCK_HEARD_TURN, NULL);
     if (is_later)
         relock_listeners_tell(client, resource, RELOCK_HEARD_LATER, NULL);
@@ -274,7 +291,7 @@ static void on_left(struct relock_client *client, struct relock_outbox_entry *en
     /* If somebody waits again, the client may have left for the wrong wait. */
     if (resource && relock_listeners_await(resource))
         relock_line_ask_again(client, resource);
-    else if (resource && result == RELOCK_E_NOMEM)
+    else if (resource && resource->contention && result == RELOCK_E_NOMEM)
         be_first(client, resource, relock_clock_in(LISTEN_MS)); /* to leave then */
     free(leave);
 }
@@ -355,7 +372,7 @@ void relock_line_ask_all_again(struct relock_client *client)
 
 void relock_line_give_up(struct relock_client *client, struct relock_resource *resource)
 {
-    if (relock_listeners_await(resource) || resource->line.place == 0)
+    if (relock_resource_contention(resource)->line.place == 0 || relock_listeners_await(resource))
         return;
     if (relock_line_leave(client, resource->name, resource->name_len, resource->kind->side))
         stand(client, resource, RELOCK_LINE_LEFT, 0);

@@ -3,25 +3,28 @@
 
 static struct relock_listener *listeners_of(struct relock_resource *resource)
 {
-    return relock_resource_with_channel(resource)->listeners;
+    return relock_resource_contention(relock_resource_with_channel(resource))->listeners;
 }
 
-void relock_listener_add(struct relock_resource *resource, struct relock_listener *listener)
+bool relock_listener_add(struct relock_resource *resource, struct relock_listener *listener)
 {
+    if (!relock_resource_contend(resource))
+        return false;
     listener->resource = resource;
-    DL_APPEND(relock_resource_with_channel(resource)->listeners, listener);
+    DL_APPEND(relock_resource_with_channel(resource)->contention->listeners, listener);
+    return true;
 }
 
 void relock_listener_remove(struct relock_resource *resource, struct relock_listener *listener)
 {
-    DL_DELETE(relock_resource_with_channel(resource)->listeners, listener);
+    DL_DELETE(relock_resource_with_channel(resource)->contention->listeners, listener);
 }
 
 bool relock_listeners_wait(const struct relock_resource *resource)
 {
     const struct relock_listener *listener;
 
-    DL_FOREACH(resource->listeners, listener)
+    DL_FOREACH(relock_resource_contention(resource)->listeners, listener)
     if (listener->n_waiting > 0)
         return true;
     return false;

@@ -51,7 +51,8 @@ struct relock_listener {
     unsigned due;                          /* those events */
 };
 
-void relock_listener_add(struct relock_resource *resource, struct relock_listener *listener);
+/* Returns false when out of memory. */
+bool relock_listener_add(struct relock_resource *resource, struct relock_listener *listener);
 void relock_listener_remove(struct relock_resource *resource, struct relock_listener *listener);
 
 /* Whether a call waits for the lock: in the queue of the resource, or in its line by a listener. */

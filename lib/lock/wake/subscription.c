@@ -123,17 +123,19 @@ static void look_again_in(struct relock_client *client, struct relock_subscripti
 
 bool relock_subscription_is_active(struct relock_resource *resource)
 {
-    return relock_resource_with_channel(resource)->subscription.state == ACTIVE;
+    resource = relock_resource_with_channel(resource);
+    return relock_resource_contention(resource)->subscription.state == ACTIVE;
 }
 
 static bool is_used(struct relock_resource *resource)
 {
+    enum relock_line_state state = relock_resource_contention(resource)->line.state;
     bool is_awaited = relock_listeners_await(resource);
 
-    if (resource->line.state == RELOCK_LINE_OUTSIDE)
+    if (state == RELOCK_LINE_OUTSIDE)
         is_awaited |= resource->holder || (resource->kind->is_shared && resource->holds);
     else
-        is_awaited &= resource->line.state == RELOCK_LINE_LISTENING;
+        is_awaited &= state == RELOCK_LINE_LISTENING;
     return is_awaited || relock_listeners_wait(resource);
 }
 
@@ -147,7 +149,7 @@ static bool is_in_use(struct relock_resource *resource)
 
 static bool is_in_line(struct relock_resource *resource)
 {
-    return relock_listeners_await(resource) || resource->line.place > 0;
+    return relock_listeners_await(resource) || relock_resource_contention(resource)->line.place > 0;
 }
 
 /* `resource` is a primary. */
@@ -162,13 +164,18 @@ void relock_subscription_idle(struct relock_client *client, struct relock_resour
 {
     /* The channel of a fair waiter is its own: no other waiter will want it. Of a line, only the
      * first client listens. */
-    bool is_single = resource->kind->is_queued || resource->line.state != RELOCK_LINE_OUTSIDE;
+    bool is_single = resource->kind->is_queued ||
+                     relock_resource_contention(resource)->line.state != RELOCK_LINE_OUTSIDE;
+    struct relock_contention *contention;
 
     resource = relock_resource_with_channel(resource);
-    if (is_wanted(&resource->subscription) && !is_in_use(resource))
-        look_again_in(client, &resource->subscription, is_single ? 0 : LINGER_MS);
-    if (is_wanted(&resource->inbox) && !is_inbox_in_use(resource))
-        look_again_in(client, &resource->inbox, INBOX_LINGER_MS);
+    contention = resource->contention;
+    if (!contention)
+        return;
+    if (is_wanted(&contention->subscription) && !is_in_use(resource))
+        look_again_in(client, &contention->subscription, is_single ? 0 : LINGER_MS);
+    if (is_wanted(&contention->inbox) && !is_inbox_in_use(resource))
+        look_again_in(client, &contention->inbox, INBOX_LINGER_MS);
 }
 
 /* ---- the channel --------------------------------------------------------------------------- */
@@ -176,8 +183,9 @@ void relock_subscription_idle(struct relock_client *client, struct relock_resour
 /* A client that is in the line and not first is told when it is its turn. */
 static void signal_side(struct relock_resource *resource, bool is_message)
 {
-    if (resource->line.state == RELOCK_LINE_OUTSIDE ||
-        resource->line.state == RELOCK_LINE_LISTENING)
+    enum relock_line_state state = relock_resource_contention(resource)->line.state;
+
+    if (state == RELOCK_LINE_OUTSIDE || state == RELOCK_LINE_LISTENING)
         relock_resource_signal(resource, is_message);
 }
 
@@ -227,7 +235,7 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     relock_mutex_lock(&client->mutex);
     /* After any acknowledgement a retry is due: the release may have come before. After the end of
      * the connection, too: it may have been lost with it. */
-    take_event(client, &resource->subscription, event);
+    take_event(client, &resource->contention->subscription, event);
     signal_sides(resource, is_message);
     relock_listeners_hear(client, resource,
                           is_message ? RELOCK_HEARD_MESSAGE : RELOCK_HEARD_CHANGE);
@@ -256,7 +264,7 @@ void relock_subscription_want(struct relock_client *client, struct relock_resour
 {
     resource = relock_resource_with_channel(resource);
     if (resource->kind->channel)
-        want(client, resource, &resource->subscription, &channel_ops);
+        want(client, resource, &resource->contention->subscription, &channel_ops);
 }
 
 /* ---- the inbox ----------------------------------------------------------------------------- */
@@ -269,7 +277,7 @@ static void on_inbox(void *arg, enum relock_channel_event event, const char *tex
     struct relock_client *client = resource->client;
 
     relock_mutex_lock(&client->mutex);
-    take_event(client, &resource->inbox, event);
+    take_event(client, &resource->contention->inbox, event);
     if (event == RELOCK_CHANNEL_MESSAGE)
         relock_line_hear_text(client, resource, text, len);
     else
@@ -290,7 +298,8 @@ static const struct relock_subscription_ops inbox_ops = {
 
 void relock_subscription_want_inbox(struct relock_client *client, struct relock_resource *resource)
 {
-    want(client, resource->primary, &resource->primary->inbox, &inbox_ops);
+    resource = resource->primary;
+    want(client, resource, &resource->contention->inbox, &inbox_ops);
 }
 
 /* ---- the I/O thread ------------------------------------------------------------------------ */

@@ -28,14 +28,17 @@
 /* While an owner of this process holds the lock, its release is the signal. */
 static void wake(struct relock_resource *resource, bool is_report)
 {
-    if (!resource->holder && resource->line.state != RELOCK_LINE_BEHIND)
+    if (!resource->holder && resource->contention->line.state != RELOCK_LINE_BEHIND)
         relock_resource_signal(resource, is_report);
 }
 
 static void hear(struct relock_resource *resource, bool is_report)
 {
-    struct relock_vigil *vigil = &resource->vigil;
+    struct relock_vigil *vigil;
 
+    if (!resource->contention)
+        return;
+    vigil = &resource->contention->vigil;
     if (vigil->state != RELOCK_VIGIL_ON && vigil->state != RELOCK_VIGIL_SENT)
         return;
     vigil->state = vigil->state == RELOCK_VIGIL_ON ? RELOCK_VIGIL_OFF : RELOCK_VIGIL_OUTDATED;
@@ -69,9 +72,11 @@ void relock_vigil_tracking(struct relock_client *client, const struct relock_nod
     struct relock_resource *at;
 
     for (at = client->guarded.resources; at; at = at->hh.next) {
+        if (!at->contention)
+            continue;
         if (is_on && at->queue && !at->holder)
             relock_vigil_want(client, at);
-        else if (!is_on && at->vigil.node == node)
+        else if (!is_on && at->contention->vigil.node == node)
             hear(at, false);
     }
 }
@@ -82,7 +87,8 @@ void relock_vigil_follow(struct relock_client *client)
 
     for (at = client->guarded.resources; at; at = at->hh.next) {
         if (relock_vigil_is_on(at) &&
-            relock_topology_find(client->topology, relock_resource_key(at)) != at->vigil.node)
+            relock_topology_find(client->topology, relock_resource_key(at)) !=
+                at->contention->vigil.node)
             hear(at, false);
     }
 }
@@ -102,7 +108,7 @@ static uint64_t hash_of(const char *text, size_t len)
 /* See plain_inspect.lua. */
 static void take_reply(struct relock_resource *resource, const struct redisReply *reply)
 {
-    struct relock_vigil *vigil = &resource->vigil;
+    struct relock_vigil *vigil = &resource->contention->vigil;
     const char *token;
     int64_t is_held;
     uint64_t holder;
@@ -126,7 +132,7 @@ static void on_read(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_resource *resource = arg;
     struct relock_client *client = resource->client;
-    struct relock_vigil *vigil = &resource->vigil;
+    struct relock_vigil *vigil = &resource->contention->vigil;
     bool counts;
 
     relock_mutex_lock(&client->mutex);
@@ -143,7 +149,7 @@ static void on_read(void *arg, int result, const struct redisReply *reply)
 static bool begin(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_vigil *vigil = &resource->vigil;
+    struct relock_vigil *vigil = &resource->contention->vigil;
     struct relock_request request;
     struct relock_node *node;
 
@@ -168,7 +174,8 @@ static bool begin(struct relock_client *client, struct relock_resource *resource
 static void watch(struct relock_client *client, struct relock_task *task)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_resource *resource = RELOCK_CONTAINER(struct relock_resource, vigil.task, task);
+    struct relock_resource *resource =
+        RELOCK_CONTAINER(struct relock_contention, vigil.task, task)->resource;
 
     if (!begin(client, resource))
         relock_resources_unref(client, resource);
@@ -176,14 +183,15 @@ static void watch(struct relock_client *client, struct relock_task *task)
 
 void relock_vigil_want(struct relock_client *client, struct relock_resource *resource)
 {
-    struct relock_vigil *vigil = &resource->vigil;
+    struct relock_vigil *vigil = &resource->contention->vigil;
 
     if (resource->taken_ms >= vigil->sent_ms) { /* the last report was not for nothing */
         vigil->pause_ms = 0;
         vigil->not_before_ms = 0;
     }
     if (!resource->kind->is_watched || (client->options.flags & RELOCK_NO_TRACKING) ||
-        vigil->state != RELOCK_VIGIL_OFF || resource->line.state == RELOCK_LINE_BEHIND ||
+        vigil->state != RELOCK_VIGIL_OFF ||
+        resource->contention->line.state == RELOCK_LINE_BEHIND ||
         relock_clock_now_ms() < vigil->not_before_ms)
         return;
     vigil->state = RELOCK_VIGIL_WANTED;

@@ -39,12 +39,13 @@ struct relock_node;
 /* Whether Redis has acknowledged the subscription: no message is missed. */
 bool relock_subscription_is_active(struct relock_resource *resource);
 
-/* For a waiter that was refused. Does nothing if releases are not published. */
+/* For a waiter that was refused: the lock has contention. Does nothing if releases are not
+ * published. */
 void relock_subscription_want(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
-/* In a cluster: for a waiter for a lock that has a line. The inbox has the slot of the lock, and
- * stays subscribed for a while after the last wait. */
+/* In a cluster: for a waiter for a lock with contention that has a line. The inbox has the slot of
+ * the lock, and stays subscribed for a while after the last wait. */
 void relock_subscription_want_inbox(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
@@ -66,14 +67,14 @@ void relock_subscription_idle(struct relock_client *client, struct relock_resour
  * Threads: with the mutex of the client held, unless a function says otherwise.
  */
 
-/* The head of this queue was refused. Does nothing for other kinds. */
+/* The head of this queue was refused: the lock has contention. Does nothing for other kinds. */
 void relock_vigil_want(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
 /* Whether the lock was held, and Redis reports when it is not any more. */
 static inline bool relock_vigil_is_on(const struct relock_resource *resource)
 {
-    return resource->vigil.state == RELOCK_VIGIL_ON;
+    return relock_resource_contention(resource)->vigil.state == RELOCK_VIGIL_ON;
 }
 
 /* Redis reports that this key has changed, `len` bytes; NULL: perhaps all have. */
@@ -236,7 +237,8 @@ void relock_alarm_want(struct relock_client *client) RELOCK_REQUIRES(client->mut
  * Threads: any, with the mutex of the client held.
  */
 
-/* A waiter of this process was refused; `sent` is the view from before the attempt. */
+/* A waiter of this process was refused: the lock has contention. `sent` is the view from before the
+ * attempt. */
 void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
                          const struct relock_line_view *sent, const struct relock_busy *busy)
     RELOCK_REQUIRES(client->mutex);

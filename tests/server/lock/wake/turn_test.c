@@ -8,7 +8,7 @@
 static void let_others_read_first(struct sides ours)
 {
     relock_mutex_lock(&ours.read->client->mutex);
-    ours.read->resource->yields_until_ms = now_ms() + slow_ms(TURN_MS);
+    relock_resource_yield_until(ours.read->resource, now_ms() + slow_ms(TURN_MS));
     relock_mutex_unlock(&ours.read->client->mutex);
 }
 

@@ -148,8 +148,8 @@ static void a_polling_waiter_sleeps_while_others_go_first(void **state)
     begin_to_wait(&wait);
     lock.resource->kind = &polled;
     lock.resource->holder = NULL;
-    lock.resource->asked_ms = relock_clock_now_ms() - LEASE_MS;
-    lock.resource->yields_until_ms = relock_clock_now_ms() + LEASE_MS;
+    lock.resource->contention->asked_ms = relock_clock_now_ms() - LEASE_MS;
+    lock.resource->contention->yields_until_ms = relock_clock_now_ms() + LEASE_MS;
     relock_resource_wake_all(lock.resource);
     relock_mutex_unlock(&client.mutex);
 

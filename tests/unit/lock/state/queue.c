@@ -8,6 +8,7 @@ struct relock_resource resource;
 struct relock_waiter waiters[N_WAITERS];
 struct relock_hold hold;
 
+static struct relock_contention contention;
 static struct relock_client client; /* only its mutex is used */
 
 int queue_begin(void **state)
@@ -19,8 +20,9 @@ int queue_begin(void **state)
         .mutex = &client.mutex,
         .kind = &relock_kind_reentrant,
         .primary = &resource,
-        .lease_end_ms = RELOCK_NEVER,
+        .contention = &contention,
     };
+    contention = (struct relock_contention){.resource = &resource, .lease_end_ms = RELOCK_NEVER};
     hold = (struct relock_hold){0};
     for (unsigned i = 0; i < N_WAITERS; i++) {
         waiters[i] = (struct relock_waiter){.owner = i + 1, .joined_ms = 100 * i};

@@ -11,7 +11,7 @@ static void a_waiter_that_acquires_leaves_the_queue(void **state)
 {
     (void)state;
 
-    resource.lease_end_ms = 500;
+    resource.contention->lease_end_ms = 500;
     join_all();
     ask(0);
     relock_resource_acquired(&resource, &waiters[0], &hold);
@@ -19,7 +19,7 @@ static void a_waiter_that_acquires_leaves_the_queue(void **state)
     assert_ptr_equal(resource.queue, &waiters[1]);
     assert_false(may_ask(1));
     no_waiter_is_woken();
-    assert_true(resource.lease_end_ms == RELOCK_NEVER); /* of the former holder */
+    assert_true(resource.contention->lease_end_ms == RELOCK_NEVER); /* of the former holder */
     for (int i = 0; i < N_WAITERS; i++)
         assert_int_equal(waiters[i].end, RELOCK_WAITER_WAITS);
 }
@@ -111,14 +111,14 @@ static void a_head_without_a_signal_retries_at_its_recheck_or_the_end_of_the_lea
 {
     (void)state;
 
-    resource.asked_ms = 1000;
+    resource.contention->asked_ms = 1000;
     assert_int_equal(relock_resource_recheck_at(&resource, 5000), 6000);
-    resource.lease_end_ms = 6001;
+    resource.contention->lease_end_ms = 6001;
     assert_int_equal(relock_resource_recheck_at(&resource, 5000), 6000);
-    resource.lease_end_ms = 5999;
+    resource.contention->lease_end_ms = 5999;
     assert_int_equal(relock_resource_recheck_at(&resource, 5000), 5999);
     assert_int_equal(relock_resource_recheck_at(&resource, RELOCK_NEVER), 5999);
-    resource.lease_end_ms = RELOCK_NEVER;
+    resource.contention->lease_end_ms = RELOCK_NEVER;
     assert_true(relock_resource_recheck_at(&resource, RELOCK_NEVER) == RELOCK_NEVER);
 }
 
@@ -127,11 +127,11 @@ static void a_head_that_lets_others_go_first_does_not_ask_before(void **state)
 {
     (void)state;
 
-    resource.asked_ms = 1000;
-    resource.yields_until_ms = 1002;
+    resource.contention->asked_ms = 1000;
+    resource.contention->yields_until_ms = 1002;
     assert_int_equal(relock_resource_recheck_at(&resource, 1), 1002);
     assert_int_equal(relock_resource_recheck_at(&resource, 5), 1005);
-    resource.lease_end_ms = 1001;
+    resource.contention->lease_end_ms = 1001;
     assert_int_equal(relock_resource_recheck_at(&resource, 5), 1002);
 }
 
@@ -140,8 +140,8 @@ static void the_recheck_time_starts_when_the_last_local_owner_leaves(void **stat
     (void)state;
 
     take();
-    resource.asked_ms = 1000;
-    resource.lease_end_ms = 1500;
+    resource.contention->asked_ms = 1000;
+    resource.contention->lease_end_ms = 1500;
     relock_resource_released(&resource, true, 3000);
     assert_int_equal(relock_resource_recheck_at(&resource, 5000), 8000);
 }

@@ -160,7 +160,7 @@ static void only_an_earlier_end_of_the_lease_wakes_the_head(void **state)
     relock_resource_enqueue(&resource, &waiters[0]);
     ask(0);
     (void)is_woken(0);
-    resource.lease_end_ms = 5000;
+    resource.contention->lease_end_ms = 5000;
     relock_resource_hear_lease(&resource, 6000);
     no_waiter_is_woken();
     relock_resource_hear_lease(&resource, 4000);

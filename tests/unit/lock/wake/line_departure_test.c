@@ -39,7 +39,7 @@ static void a_client_may_be_in_the_line_after_an_attempt_without_an_answer(void 
 
     be_refused_at(3);
     relock_line_unanswered(&client, resource);
-    assert_int_equal(resource->line.place, 3);
+    assert_int_equal(resource->contention->line.place, 3);
     relock_line_granted(&client, resource, true);
     relock_line_unanswered(&client, resource);
     relock_resource_dequeue(resource, &waiter);

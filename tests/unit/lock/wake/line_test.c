@@ -9,7 +9,7 @@ static void a_refused_client_stands_where_redis_says(void **state)
 
     be_refused_at(3);
     assert_int_equal(is_now(), RELOCK_LINE_BEHIND);
-    assert_int_equal(resource->line.place, 3);
+    assert_int_equal(resource->contention->line.place, 3);
     assert_false(has_timer());
     be_refused_at(1);
     assert_int_equal(is_now(), RELOCK_LINE_FIRST);
@@ -26,10 +26,10 @@ static void the_first_client_listens_after_a_while(void **state)
     (void)state;
 
     be_refused_at(1);
-    assert_int_equal(resource->subscription.state, RELOCK_SUBSCRIPTION_OFF);
+    assert_int_equal(resource->contention->subscription.state, RELOCK_SUBSCRIPTION_OFF);
     assert_true(fire_next());
     assert_int_equal(is_now(), RELOCK_LINE_LISTENING);
-    assert_int_equal(resource->subscription.state, RELOCK_SUBSCRIPTION_TO_BEGIN);
+    assert_int_equal(resource->contention->subscription.state, RELOCK_SUBSCRIPTION_TO_BEGIN);
     assert_int_equal(resource->retry, RELOCK_RETRY_NONE); /* until that is acknowledged */
 }
 
@@ -39,10 +39,10 @@ static void a_client_that_begins_to_listen_asks(void **state)
     (void)state;
 
     be_refused_at(1);
-    resource->subscription.state = RELOCK_SUBSCRIPTION_ACTIVE;
+    resource->contention->subscription.state = RELOCK_SUBSCRIPTION_ACTIVE;
     assert_true(fire_next());
     assert_int_equal(resource->retry, RELOCK_RETRY_PENDING);
-    resource->subscription.state = RELOCK_SUBSCRIPTION_OFF;
+    resource->contention->subscription.state = RELOCK_SUBSCRIPTION_OFF;
 }
 
 static void a_client_that_listens_and_is_refused_listens_on(void **state)
@@ -69,11 +69,11 @@ static void a_client_that_begins_to_listen_for_a_foreign_holder_asks(void **stat
     struct relock_busy busy = {.place = 1, .is_foreign = true};
 
     (void)state;
-    resource->subscription.state = RELOCK_SUBSCRIPTION_ACTIVE;
+    resource->contention->subscription.state = RELOCK_SUBSCRIPTION_ACTIVE;
     relock_line_refused(&client, resource, &sent, &busy);
     assert_int_equal(is_now(), RELOCK_LINE_LISTENING);
     assert_int_equal(resource->retry, RELOCK_RETRY_PENDING);
-    resource->subscription.state = RELOCK_SUBSCRIPTION_OFF;
+    resource->contention->subscription.state = RELOCK_SUBSCRIPTION_OFF;
 }
 
 static void a_grant_ends_the_standing(void **state)
@@ -83,7 +83,7 @@ static void a_grant_ends_the_standing(void **state)
     be_refused_at(1);
     relock_line_granted(&client, resource, true);
     assert_int_equal(is_now(), RELOCK_LINE_LEFT);
-    assert_int_equal(resource->line.place, 0);
+    assert_int_equal(resource->contention->line.place, 0);
     assert_false(has_timer());
     be_refused_at(0);
     relock_line_granted(&client, resource, true);
@@ -109,7 +109,7 @@ static void a_release_puts_the_client_into_the_line_again(void **state)
         relock_line_released(&client, resource, &sent, cases[i].place);
         assert_int_equal(is_now(), cases[i].state);
     }
-    assert_int_equal(resource->line.place, 2);
+    assert_int_equal(resource->contention->line.place, 2);
     assert_true(has_timer()); /* nobody tells it that it is second */
 }
 
@@ -123,11 +123,11 @@ static void a_client_asks_when_it_is_its_turn(void **state)
     hear("now");
     assert_int_equal(resource->retry, RELOCK_RETRY_FOR_MESSAGE);
     assert_int_equal(is_now(), RELOCK_LINE_FIRST);
-    assert_true(resource->yields_until_ms == 0);
+    assert_true(resource->contention->yields_until_ms == 0);
     resource->retry = RELOCK_RETRY_NONE;
     hear("later");
     assert_int_equal(resource->retry, RELOCK_RETRY_FOR_MESSAGE);
-    assert_true(resource->yields_until_ms > 0);
+    assert_true(resource->contention->yields_until_ms > 0);
 }
 
 static void a_client_that_becomes_first_does_not_ask(void **state)
@@ -148,7 +148,7 @@ static void the_second_client_asks_after_a_while(void **state)
     be_refused_at(5);
     hear("second");
     assert_int_equal(is_now(), RELOCK_LINE_BEHIND);
-    assert_int_equal(resource->line.place, 2);
+    assert_int_equal(resource->contention->line.place, 2);
     assert_int_equal(resource->retry, RELOCK_RETRY_NONE);
     assert_true(fire_next());
     assert_int_equal(resource->retry, RELOCK_RETRY_PENDING);
@@ -178,13 +178,13 @@ static void a_second_client_is_second_after_a_reply_that_comes_later(void **stat
     (void)state;
     hear("second");
     relock_line_refused(&client, resource, &sent, &(struct relock_busy){.place = 3});
-    assert_int_equal(resource->line.place, 2);
+    assert_int_equal(resource->contention->line.place, 2);
     assert_true(has_timer());
     relock_line_released(&client, resource, &sent, 4);
-    assert_int_equal(resource->line.place, 2);
+    assert_int_equal(resource->contention->line.place, 2);
     assert_true(has_timer());
     be_refused_at(3);
-    assert_int_equal(resource->line.place, 3);
+    assert_int_equal(resource->contention->line.place, 3);
     assert_false(has_timer());
 }
 
@@ -211,17 +211,17 @@ static void clients_behind_ask_later_when_a_lease_ends(void **state)
     uint64_t at_ms, last_ms = 0;
 
     (void)state;
-    resource->asked_ms = 1000;
+    resource->contention->asked_ms = 1000;
     for (uint64_t place = 1; place <= 3; place++) {
         be_refused_at(place);
-        resource->lease_end_ms = 5000;
+        resource->contention->lease_end_ms = 5000;
         at_ms = relock_resource_recheck_at(resource, LEASE_MS);
         assert_true(place == 1 ? at_ms == 5000 : at_ms >= last_ms + 100);
         last_ms = at_ms;
     }
     for (uint64_t place = 1; place <= 3; place++) {
         be_refused_at(place);
-        resource->lease_end_ms = RELOCK_NEVER;
+        resource->contention->lease_end_ms = RELOCK_NEVER;
         at_ms = relock_resource_recheck_at(resource, LEASE_MS);
         assert_true(place == 1 ? at_ms == 1000 + LEASE_MS : at_ms >= last_ms + 200);
         last_ms = at_ms;

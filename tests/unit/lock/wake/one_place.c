@@ -15,7 +15,7 @@ int one_place_begin(void **state)
     relock_gate_init(&waiter.gate);
     relock_resource_enqueue(resource, &waiter);
     resource->retry = RELOCK_RETRY_NONE;
-    return 0;
+    return relock_resource_contend(resource) ? 0 : -1;
 }
 
 bool fire_next(void)
@@ -50,7 +50,7 @@ bool has_timer(void)
 
 enum relock_line_state is_now(void)
 {
-    return resource->line.state;
+    return resource->contention->line.state;
 }
 
 struct relock_line_view view(void)

@@ -72,7 +72,7 @@ static int begin(void **state)
     (void)state;
     offline_begin();
     memset(&channel, 0, sizeof(channel));
-    return 0;
+    return relock_resource_contend(resource) ? 0 : -1;
 }
 
 static void sync_all(void)
@@ -101,7 +101,7 @@ static int end(void **state)
     (void)state;
     if (relock_timers_next_ms(&client.guarded.timers) != RELOCK_NEVER)
         (void)relock_timers_pop(&client.guarded.timers, RELOCK_NEVER);
-    if (resource->subscription.state != RELOCK_SUBSCRIPTION_OFF)
+    if (resource->contention->subscription.state != RELOCK_SUBSCRIPTION_OFF)
         be_unwanted();
     sync_all();
     refs = resource->refs;
@@ -167,7 +167,7 @@ static void a_subscription_ends_when_it_is_unwanted(void **state)
     assert_int_equal(channel.n_unsubscribed, 0);
     sync_all();
     assert_int_equal(channel.n_unsubscribed, 1);
-    assert_int_equal(resource->subscription.state, RELOCK_SUBSCRIPTION_OFF);
+    assert_int_equal(resource->contention->subscription.state, RELOCK_SUBSCRIPTION_OFF);
 }
 
 /* The acknowledgement of the old subscription would never arrive. */
@@ -207,7 +207,7 @@ static void without_memory_a_subscription_is_off_until_it_is_wanted_again(void *
     channel.is_out_of_memory = true;
     subscribe();
     assert_int_equal(resource->refs, 1);
-    assert_int_equal(resource->subscription.state, RELOCK_SUBSCRIPTION_OFF);
+    assert_int_equal(resource->contention->subscription.state, RELOCK_SUBSCRIPTION_OFF);
     channel.is_out_of_memory = false;
     sync_all();
     assert_int_equal(channel.n_subscribed, 0);
