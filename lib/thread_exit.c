@@ -34,7 +34,7 @@ static void release_all_of(struct relock_client *client, uint64_t owner)
 
     relock_mutex_lock(&client->mutex);
     while ((hold = relock_holds_find(client, owner))) {
-        struct relock_subject subject = {hold->resource->given, owner, RELOCK_OK};
+        struct relock_subject subject = {relock_resource_given(hold->resource), owner, RELOCK_OK};
         char name[RELOCK_LOG_NAME_MAX];
 
         if (hold->busy) {

@@ -56,13 +56,12 @@ int relock_local_get(struct relock_client *client, struct relock_group *group,
     HASH_ADD_KEYPTR(hh, relock_local_of(client)->groups, group->key, group->key_size, group);
     if (!group->hh.tbl)
         return RELOCK_E_NOMEM;
-    group->resource =
-        relock_resources_new_unlisted(client, group->kind, named, group, remove_group);
+    group->resource = relock_resources_new_unlisted(client, group->kind, named, group->lease_ms,
+                                                    group, remove_group);
     if (!group->resource) {
         HASH_DEL(relock_local_of(client)->groups, group);
         return RELOCK_E_NOMEM;
     }
-    group->resource->lease_ms = group->lease_ms;
     (void)relock_group_ref(group);
     *resource = group->resource;
     return RELOCK_OK;

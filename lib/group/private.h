@@ -100,7 +100,7 @@ static inline unsigned relock_group_quorum(size_t n)
 /* The group of a composite's resource; NULL if the resource is not that of a multi or red lock. */
 static inline struct relock_group *relock_group_of(const struct relock_resource *resource)
 {
-    return resource->data;
+    return resource->role == RELOCK_RESOURCE_UNLISTED ? resource->as.unlisted.data : NULL;
 }
 
 /* Where the caller holds the mutex of a client that is the coordinator: clang's analysis cannot

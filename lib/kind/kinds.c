@@ -123,8 +123,8 @@ int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min_ms, uint64
         return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    lock->resource->pause_min_ms = min_ms;
-    lock->resource->pause_max_ms = max_ms;
+    lock->resource->pause_min_ms = (unsigned)min_ms;
+    lock->resource->pause_max_ms = (unsigned)max_ms;
     relock_client_exit(lock->client, &guard);
     return RELOCK_OK;
 }

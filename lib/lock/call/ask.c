@@ -26,7 +26,7 @@ static struct relock_hold *take_hold(struct relock_acquire *acquire)
         return NULL;
     hold->lease_ms = acquire->lease_ms;
     if (acquire->waiter.queues_on != acquire->resource)
-        acquire->waiter.queues_on->number = hold->number;
+        acquire->waiter.queues_on->as.secondary.number = hold->number;
     return hold;
 }
 

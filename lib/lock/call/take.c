@@ -286,7 +286,7 @@ void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
         .resource = lock->resource,
         .how = how,
         .stop = stop,
-        .lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms,
+        .lease_ms = how->lease_ms > 0 ? how->lease_ms : relock_resource_lease_ms(lock->resource),
         .deadline_ms = deadline_of(how),
         .give_up_ms = relock_clock_sooner(
             give_up_ms, relock_clock_in(lock->client->options.command_timeout_ms)),
@@ -408,7 +408,8 @@ void relock_take_count(struct relock_acquire *acquire, int result)
 {
     if (acquire->contended) {
         acquire->client->guarded.stats.contended++;
-        relock_meter_contend(&acquire->client->guarded.meter, acquire->resource->given);
+        relock_meter_contend(&acquire->client->guarded.meter,
+                             relock_resource_given(acquire->resource));
     }
     if (result == RELOCK_OK)
         relock_owner_count(acquire->waiter.owner, 1);

@@ -71,7 +71,7 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->state = RELOCK_HOLD_ASKED;
     hold->detached = detached;
     hold->serial = client->guarded.serial;
-    hold->renewal_ms = resource->lease_ms;
+    hold->renewal_ms = relock_resource_lease_ms(resource);
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     hold->tracked.due_ms = RELOCK_NEVER;
     relock_timer_init(&hold->timer, client->fire_hold);

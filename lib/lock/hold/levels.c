@@ -100,7 +100,7 @@ static void add(struct relock_acquire *acquire, struct relock_hold *hold, uint64
 static void name_failed(struct relock_acquire *acquire, const struct relock_hold *hold)
 {
     if (hold->lost_on)
-        acquire->failed_name = hold->lost_on->given;
+        acquire->failed_name = relock_resource_given(hold->lost_on);
 }
 
 int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,

@@ -30,7 +30,7 @@ static const char *describe(int reason)
 static void log_loss(const struct relock_client *client, const struct relock_resource *lost,
                      uint64_t owner, int reason)
 {
-    struct relock_subject subject = {lost->given, owner, RELOCK_LOST};
+    struct relock_subject subject = {relock_resource_given(lost), owner, RELOCK_LOST};
     char name[RELOCK_LOG_NAME_MAX];
 
     relock_log_about(
@@ -91,7 +91,7 @@ void relock_losses_take_up(struct relock_client *client, struct relock_task *los
 void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
 {
     struct relock_lost what = {
-        .name = lost_on(hold)->given,
+        .name = relock_resource_given(lost_on(hold)),
         .owner = hold->owner,
         .reason = hold->lost_reason,
         .hold_count = hold->count,

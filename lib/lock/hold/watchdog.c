@@ -201,7 +201,7 @@ static void settle(struct relock_client *client, const struct relock_node *node,
 static void log_missing(const struct relock_client *client, const struct relock_resource *resource,
                         uint64_t owner, int64_t acked, const char *error)
 {
-    struct relock_subject subject = {resource->given, owner, RELOCK_E_REPLICAS};
+    struct relock_subject subject = {relock_resource_given(resource), owner, RELOCK_E_REPLICAS};
     char name[RELOCK_LOG_NAME_MAX];
 
     relock_log_about(
@@ -395,7 +395,7 @@ void relock_watchdog_log_refusal(const struct relock_client *client,
                                  const struct relock_resource *resource, uint64_t owner, int result,
                                  const char *error)
 {
-    struct relock_subject subject = {resource->given, owner, result};
+    struct relock_subject subject = {relock_resource_given(resource), owner, result};
     char name[RELOCK_LOG_NAME_MAX];
     char why[RELOCK_WHY_MAX];
 

@@ -111,7 +111,7 @@ STEP void explain(const struct search *search, char why[RELOCK_WHY_MAX])
 
     for (int n = 0; at && n < NAMED_MAX && len < RELOCK_WHY_MAX; n++) {
         len += (size_t)snprintf(why + len, RELOCK_WHY_MAX - len, "%.60s",
-                                relock_log_name(at->given, name));
+                                relock_log_name(relock_resource_given(at), name));
         const struct relock_search *met = &at->contention->search;
 
         if (met->held_before && len < RELOCK_WHY_MAX)

@@ -63,7 +63,8 @@ static void log_invalid(struct relock_client *client, const struct relock_resour
                         const char *what)
 {
     struct relock_cause cause = {what, RELOCK_E_INVALID};
-    struct relock_subject subject = {named ? named->given : NULL, 0, RELOCK_E_INVALID};
+    struct relock_subject subject = {named ? relock_resource_given(named) : NULL, 0,
+                                     RELOCK_E_INVALID};
     struct relock_guard guard;
     char name[RELOCK_LOG_NAME_MAX];
 
@@ -173,14 +174,14 @@ struct relock_lock *relock_lock_free(struct relock_lock *lock)
 
 const char *relock_lock_name(const struct relock_lock *lock)
 {
-    return lock ? lock->named->given : "";
+    return lock ? relock_resource_given(lock->named) : "";
 }
 
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why)
 {
     struct relock_cause cause = {what, result};
-    struct relock_subject subject = {lock->named->given, owner, result};
+    struct relock_subject subject = {relock_resource_given(lock->named), owner, result};
     char name[RELOCK_LOG_NAME_MAX];
     const struct relock_log *log = &lock->client->log;
 

@@ -61,7 +61,7 @@ void relock_resource_wait_on(struct relock_waiter *waiter)
 static void wake_head(const struct relock_resource *resource)
 {
     if (resource->queue)
-        wake(resource->queue, resource->mutex);
+        wake(resource->queue, &resource->client->mutex);
 }
 
 void relock_resource_signal(struct relock_resource *resource, bool is_message)
@@ -80,7 +80,7 @@ static void signal_all(struct relock_resource *resource)
     struct relock_resource *at;
 
     relock_resource_signal(resource->primary, false);
-    DL_FOREACH(resource->primary->secondaries, at)
+    DL_FOREACH2(resource->primary->secondaries, at, as.secondary.next)
     relock_resource_signal(at, false);
 }
 
@@ -160,7 +160,7 @@ static void start_anew(const struct relock_resource *resource, uint64_t owner)
     DL_FOREACH(resource->queue, at)
     {
         if (at->owner == owner)
-            relock_resource_end_wait(at, RELOCK_WAITER_STARTS_ANEW, resource->mutex);
+            relock_resource_end_wait(at, RELOCK_WAITER_STARTS_ANEW, &resource->client->mutex);
     }
 }
 
@@ -177,7 +177,7 @@ static void start_all_anew(const struct relock_resource *resource, uint64_t owne
     if (!explicit_owner && primary->n_explicit_owners == 0)
         return;
     start_anew(primary, owner);
-    DL_FOREACH(primary->secondaries, at)
+    DL_FOREACH2(primary->secondaries, at, as.secondary.next)
     start_anew(at, owner);
 }
 
@@ -242,7 +242,7 @@ void relock_resource_end_unreached(struct relock_resource *resource, uint64_t si
     DL_FOREACH(resource->queue, at)
     {
         if (at->joined_ms <= since_ms && at->end == RELOCK_WAITER_WAITS)
-            relock_resource_end_wait(at, RELOCK_WAITER_UNREACHED, resource->mutex);
+            relock_resource_end_wait(at, RELOCK_WAITER_UNREACHED, &resource->client->mutex);
     }
 }
 
@@ -251,7 +251,7 @@ static void wake_queue(const struct relock_resource *resource)
     struct relock_waiter *at;
 
     DL_FOREACH(resource->queue, at)
-    wake(at, resource->mutex);
+    wake(at, &resource->client->mutex);
 }
 
 void relock_resource_wake_all(struct relock_resource *resource)
@@ -259,7 +259,7 @@ void relock_resource_wake_all(struct relock_resource *resource)
     const struct relock_resource *at;
 
     wake_queue(resource->primary);
-    DL_FOREACH(resource->primary->secondaries, at)
+    DL_FOREACH2(resource->primary->secondaries, at, as.secondary.next)
     wake_queue(at);
 }
 
@@ -296,18 +296,16 @@ static struct relock_resource *new_resource(struct relock_client *client,
     if (!new)
         return NULL;
     new->client = client;
-    new->mutex = &client->mutex;
     new->kind = kind;
-    new->lease_ms = client->options.watchdog_timeout_ms;
     new->role = role;
     new->primary = new;
     new->refs = 1;
     new->pause_min_ms = RELOCK_POLL_MIN_MS;
     new->pause_max_ms = RELOCK_POLL_MAX_MS;
     atomic_init(&new->patience_ms, 0);
-    new->name_len = len;
+    new->prefix_len = (uint16_t)client->prefix_len;
+    new->name_len = (uint16_t)len;
     memcpy(new->name, name, len);
-    new->given = new->name + client->prefix_len;
     return new;
 }
 
@@ -323,7 +321,7 @@ new_secondary(struct relock_client *client, const struct relock_kind *kind,
         return NULL;
     new->primary = primary;
     primary->refs++;
-    DL_APPEND(primary->secondaries, new);
+    DL_APPEND2(primary->secondaries, new, as.secondary.prev, as.secondary.next);
     return new;
 }
 
@@ -422,7 +420,7 @@ struct relock_resource *relock_resources_find_key(struct relock_client *client, 
 struct relock_resource *relock_resources_new_unlisted(struct relock_client *client,
                                                       const struct relock_kind *kind,
                                                       const struct relock_resource *named,
-                                                      void *data,
+                                                      uint64_t lease_ms, void *data,
                                                       relock_resource_free_fn *free_data)
 {
     struct relock_resource *new =
@@ -430,9 +428,10 @@ struct relock_resource *relock_resources_new_unlisted(struct relock_client *clie
 
     if (!new)
         return NULL;
-    new->given = new->name + (named->given - named->name);
-    new->data = data;
-    new->free_data = free_data;
+    new->prefix_len = named->prefix_len;
+    new->as.unlisted.lease_ms = lease_ms;
+    new->as.unlisted.data = data;
+    new->as.unlisted.free_data = free_data;
     return new;
 }
 
@@ -465,11 +464,11 @@ static void destroy(struct relock_client *client, struct relock_resource *resour
         HASH_DEL(client->guarded.resources, resource);
         break;
     case RELOCK_RESOURCE_UNLISTED:
-        resource->free_data(client, resource->data);
+        resource->as.unlisted.free_data(client, resource->as.unlisted.data);
         break;
     case RELOCK_RESOURCE_READERS:
     case RELOCK_RESOURCE_FAIR_WAITER:
-        DL_DELETE(resource->primary->secondaries, resource);
+        DL_DELETE2(resource->primary->secondaries, resource, as.secondary.prev, as.secondary.next);
         break;
     }
     free(resource->contention);
@@ -503,7 +502,7 @@ void relock_resources_drop(struct relock_client *client, struct relock_resource 
     unsigned n_secondaries = 0;
 
     primary->refs++; /* the secondaries may have the only others */
-    DL_FOREACH_SAFE(primary->secondaries, at, next)
+    DL_FOREACH_SAFE2(primary->secondaries, at, next, as.secondary.next)
     {
         n_secondaries += at->n_handles > 0; /* it stays */
         drop(client, at, at->n_handles);

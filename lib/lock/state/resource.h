@@ -221,19 +221,25 @@ extern const struct relock_contention relock_no_contention;
 struct relock_resource {
     UT_hash_handle hh;              /* in the client's table of names */
     struct relock_client *client;   /* constant */
-    struct relock_mutex *mutex;     /* of the client; constant */
     const struct relock_kind *kind; /* constant */
-    uint64_t lease_ms;              /* constant: requested by the watchdog */
 
     struct relock_resource *primary; /* constant; a reference in a secondary, else itself */
     struct relock_resource *secondaries;
-    struct relock_resource *next, *prev; /* of a secondary: among those of the primary */
-    uint64_t number; /* of a fair waiter, in Redis' queue; constant before its channel is wanted */
+    union { /* by `role` */
+        struct {
+            struct relock_resource *next, *prev; /* among those of the primary */
+            uint64_t number; /* of a fair waiter, in Redis' queue; constant before its channel is
+                                wanted */
+        } secondary;
 
-    /* Data of a layer above, of an unlisted resource; constant. The free function is called
-     * with the last reference, under the mutex. */
-    void *data;
-    relock_resource_free_fn *free_data;
+        /* Of a layer above; constant. The free function is called with the last reference, under
+         * the mutex. */
+        struct {
+            void *data;
+            relock_resource_free_fn *free_data;
+            uint64_t lease_ms; /* see relock_resource_lease_ms() */
+        } unlisted;
+    } as;
 
     unsigned refs;
     unsigned n_handles;
@@ -254,15 +260,15 @@ struct relock_resource {
     uint64_t silent_ms;      /* since when Redis has answered no attempt; 0: it owes no answer */
     uint64_t rests_until_ms; /* holds acquired before then are not cached */
 
-    uint64_t pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
-    atomic_uint patience_ms;        /* of a fair lock: how long a silent waiter stays; any thread */
-    enum relock_resource_role role; /* constant */
+    unsigned pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
+    atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
 
     struct relock_contention *contention; /* NULL until it is needed, then constant */
 
-    const char *given; /* in `name`, after the prefix: the name in the program; constant */
-    size_t name_len;
-    char name[]; /* constant: the key in Redis */
+    enum relock_resource_role role; /* constant, like what follows */
+    uint16_t prefix_len;            /* what `name` has before the name in the program */
+    uint16_t name_len;
+    char name[]; /* the key in Redis */
 };
 
 /* The read side of the same read/write lock; NULL while there is none. */
@@ -295,6 +301,20 @@ static inline struct relock_resource *relock_resource_wanted(const struct relock
     struct relock_resource *queue = waiter->queues_on;
 
     return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
+}
+
+/* The name in the program. */
+static inline const char *relock_resource_given(const struct relock_resource *resource)
+{
+    return resource->name + resource->prefix_len;
+}
+
+/* The lease that the watchdog requests. */
+static inline uint64_t relock_resource_lease_ms(const struct relock_resource *resource)
+{
+    return resource->role == RELOCK_RESOURCE_UNLISTED
+               ? resource->as.unlisted.lease_ms
+               : resource->client->options.watchdog_timeout_ms;
 }
 
 /* The key in Redis. */
@@ -420,12 +440,12 @@ struct relock_resource *relock_resources_get(struct relock_client *client,
 
 /*
  * Makes a resource that is not found by name, with a reference: its maker finds it by its `data`.
- * It has the same name as `named`. When the resource ends, it calls `free_data` with `data`.
- * Returns NULL when out of memory, and `data` stays the caller's.
+ * It has the same name as `named`, and this lease. When the resource ends, it calls `free_data`
+ * with `data`. Returns NULL when out of memory, and `data` stays the caller's.
  */
 struct relock_resource *
 relock_resources_new_unlisted(struct relock_client *client, const struct relock_kind *kind,
-                              const struct relock_resource *named, void *data,
+                              const struct relock_resource *named, uint64_t lease_ms, void *data,
                               relock_resource_free_fn *free_data) RELOCK_REQUIRES(client->mutex);
 
 /* Makes a resource for one waiter for a fair lock, with a reference. Returns NULL when out of

@@ -249,7 +249,8 @@ static size_t name_channel(const struct relock_resource *resource, char *name)
 
     if (resource->kind->is_queued) {
         name[len++] = ':';
-        len += relock_keys_field(name + len, resource->client->id, resource->number, "");
+        len +=
+            relock_keys_field(name + len, resource->client->id, resource->as.secondary.number, "");
     }
     return len;
 }

@@ -17,7 +17,6 @@ int queue_begin(void **state)
     relock_mutex_init(&client.mutex);
     resource = (struct relock_resource){
         .client = &client,
-        .mutex = &client.mutex,
         .kind = &relock_kind_reentrant,
         .primary = &resource,
         .contention = &contention,
