@@ -63,7 +63,7 @@ bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hol
     if (!waiter)
         return false;
     RELOCK_PROBE(hand_off, hold->resource->name, hold->owner, waiter->owner);
-    DL_DELETE(hold->resource->holds, hold);
+    LL_DELETE(hold->resource->holds, hold);
     client->guarded.stats.holds--;
     relock_holds_assign(client, hold, waiter, now_ms);
     client->guarded.stats.passed_on++;
@@ -88,7 +88,7 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
     hold->cancel_on_lost = NULL;
     (void)relock_events_unref(hold->events);
     hold->events = NULL;
-    DL_DELETE(resource->holds, hold);
+    LL_DELETE(resource->holds, hold);
     client->guarded.stats.holds--;
     client->guarded.stats.kept++;
     resource->holder = NULL;

@@ -55,11 +55,26 @@ static bool may_be_cached(const struct relock_client *client,
            relock_inbox_hears_recalls(client) && relock_clock_now_ms() >= resource->rests_until_ms;
 }
 
+/* `confirms`: its renewals have to be confirmed. */
+static struct relock_hold *alloc(bool confirms)
+{
+    struct relock_hold *hold = calloc(1, sizeof(*hold));
+
+    if (!hold || !confirms)
+        return hold;
+    hold->confirm = calloc(1, sizeof(*hold->confirm));
+    if (hold->confirm)
+        return hold;
+    free(hold);
+    return NULL;
+}
+
 struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
                                      uint64_t owner, bool detached)
 {
     bool may_cache = !detached && may_be_cached(client, resource);
-    struct relock_hold *hold = calloc(1, sizeof(*hold));
+    /* Red locks ignore `min_replicas`: the other servers stand in for replicas. */
+    struct relock_hold *hold = alloc(client->options.min_replicas > 0 && !detached);
 
     if (!hold)
         return NULL;
@@ -81,10 +96,10 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
 
 void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
 {
-    if (hold->confirm.state == RELOCK_CONFIRM_NONE)
+    if (!hold->confirm || hold->confirm->state == RELOCK_CONFIRM_NONE)
         return;
-    hold->confirm.state = RELOCK_CONFIRM_NONE;
-    DL_DELETE2(client->guarded.confirming, hold, confirm.prev, confirm.next);
+    hold->confirm->state = RELOCK_CONFIRM_NONE;
+    DL_DELETE2(client->guarded.confirming, hold, confirm->prev, confirm->next);
 }
 
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
@@ -98,6 +113,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     relock_conn_id_unref(hold->fence);
     (void)relock_events_unref(hold->events);
     relock_observer_drop_all(client, hold);
+    free(hold->confirm);
     free(hold);
 }
 
@@ -149,7 +165,7 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
         (void)relock_events_unref(hold->events);
         hold->events = relock_events_ref(waiter->events);
     }
-    DL_APPEND(hold->resource->holds, hold);
+    LL_APPEND(hold->resource->holds, hold);
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
 }
@@ -284,7 +300,8 @@ void relock_holds_verify(struct relock_client *client, struct relock_hold *hold,
 
 void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms)
 {
-    hold->granted_until_ms = relock_hold_valid_until(hold->sent_ms, hold->renewal_ms);
+    if (hold->confirm)
+        hold->confirm->granted_until_ms = relock_hold_valid_until(hold->sent_ms, hold->renewal_ms);
     if (hold->command == RELOCK_HOLD_SENT_BEFORE)
         verify_soon(hold, now_ms);
 }
@@ -389,7 +406,7 @@ void relock_holds_release(struct relock_client *client, struct relock_hold *hold
     if (hold->detached)
         return;
     client->guarded.stats.holds--;
-    DL_DELETE(hold->resource->holds, hold);
+    LL_DELETE(hold->resource->holds, hold);
     relock_drain_left(client, hold->owner);
 }
 
@@ -412,7 +429,7 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
 void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
 {
     if (!hold->detached) {
-        DL_DELETE(hold->resource->holds, hold);
+        LL_DELETE(hold->resource->holds, hold);
         relock_subscription_idle(client, hold->resource);
     }
     relock_holds_forget_loss(client, hold); /* the owner's reference is still there */

@@ -29,7 +29,7 @@ void relock_tracked_drop(struct relock_hold *hold)
         return;
     hold->tracked.node = NULL;
     hold->resource->client->guarded.n_tracked--;
-    DL_DELETE2(primary->tracked, hold, tracked.prev, tracked.next);
+    LL_DELETE2(primary->tracked, hold, tracked.next);
 }
 
 bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms)
@@ -58,12 +58,12 @@ void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *nod
     hold->tracked.is_first = false;
     hold->tracked.node = node;
     hold->resource->client->guarded.n_tracked++;
-    DL_APPEND2(primary->tracked, hold, tracked.prev, tracked.next);
+    LL_APPEND2(primary->tracked, hold, tracked.next);
 }
 
 static void retry_later(struct relock_tracked *tracked, uint64_t now_ms)
 {
-    tracked->retry_ms = relock_backoff_ms(tracked->retry_ms, MIN_RETRY_MS, MAX_RETRY_MS);
+    tracked->retry_ms = (uint16_t)relock_backoff_ms(tracked->retry_ms, MIN_RETRY_MS, MAX_RETRY_MS);
     tracked->due_ms = now_ms + tracked->retry_ms;
 }
 
@@ -92,7 +92,7 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms)
 {
     /* The watchdog's command came before the renewal over the confirmer, which Redis now reports.
      * There is one such report for each renewal, so they are not many. */
-    if (hold->confirm.sent_ms >= hold->sent_ms)
+    if (hold->confirm && hold->confirm->sent_ms >= hold->sent_ms)
         return now_ms;
     return relock_pace_next(&hold->tracked.pause_ms, hold->sent_ms, now_ms,
                             relock_hold_renewal_ms(hold->renewal_ms));

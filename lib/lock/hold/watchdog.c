@@ -48,13 +48,6 @@
 /* WAIT ends in this part of the time after which its connection is taken for dead. */
 #define WAIT_PART 2
 
-/* Whether a renewal of this hold has to be confirmed. Red locks ignore `min_replicas`: the other
- * servers stand in for replicas. */
-static bool confirm_is_needed(const struct relock_client *client, const struct relock_hold *hold)
-{
-    return client->options.min_replicas > 0 && !hold->detached;
-}
-
 static void end_confirming(struct relock_client *client, struct relock_hold *hold, bool is_enough,
                            uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
@@ -63,7 +56,7 @@ static void end_confirming(struct relock_client *client, struct relock_hold *hol
         return;
     (void)relock_holds_ref(hold);
     if (is_enough)
-        relock_holds_confirm(client, hold, hold->confirm.sent_ms, now_ms);
+        relock_holds_confirm(client, hold, hold->confirm->sent_ms, now_ms);
     else
         relock_let_go_suspect(client, hold, RELOCK_E_REPLICAS);
     relock_holds_arm(client, hold, now_ms);
@@ -86,14 +79,14 @@ static void send_to_confirm(struct relock_client *client, struct relock_hold *ho
         return;
     }
     relock_request_renew(&request, hold);
-    request.call.answered_by = &hold->confirm.node;
+    request.call.answered_by = &hold->confirm->node;
     node = relock_node_io_open(client->topology, request.call.key);
     if (!node || node->is_counting)
         return;
     r = relock_pipeline_call(node->confirmer, &request.call, on_confirming, relock_holds_ref(hold));
     if (r == RELOCK_OK) {
-        hold->confirm.state = RELOCK_CONFIRM_SENT;
-        hold->confirm.sent_ms = now_ms;
+        hold->confirm->state = RELOCK_CONFIRM_SENT;
+        hold->confirm->sent_ms = now_ms;
         return;
     }
     relock_holds_unref(client, hold);
@@ -107,8 +100,8 @@ static void confirm_up(struct relock_client *client) RELOCK_REQUIRES(client->mut
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold, *next;
 
-    DL_FOREACH_SAFE2(client->guarded.confirming, hold, next, confirm.next)
-    if (hold->confirm.state == RELOCK_CONFIRM_WANTED)
+    DL_FOREACH_SAFE2(client->guarded.confirming, hold, next, confirm->next)
+    if (hold->confirm->state == RELOCK_CONFIRM_WANTED)
         send_to_confirm(client, hold, now_ms);
 }
 
@@ -116,11 +109,11 @@ static void confirm_up(struct relock_client *client) RELOCK_REQUIRES(client->mut
 static void confirm_want(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    if (hold->confirm.state == RELOCK_CONFIRM_NONE) {
-        hold->confirm.state = RELOCK_CONFIRM_WANTED;
-        DL_APPEND2(client->guarded.confirming, hold, confirm.prev, confirm.next);
+    if (hold->confirm->state == RELOCK_CONFIRM_NONE) {
+        hold->confirm->state = RELOCK_CONFIRM_WANTED;
+        DL_APPEND2(client->guarded.confirming, hold, confirm->prev, confirm->next);
     }
-    if (hold->confirm.state == RELOCK_CONFIRM_WANTED)
+    if (hold->confirm->state == RELOCK_CONFIRM_WANTED)
         send_to_confirm(client, hold, relock_clock_now_ms());
 }
 
@@ -135,9 +128,9 @@ static void count(struct relock_client *client, struct relock_node *node)
 
     if (node->is_counting)
         return;
-    DL_FOREACH2(client->guarded.confirming, hold, confirm.next)
-    if (hold->confirm.state == RELOCK_CONFIRM_GRANTED && hold->confirm.node == node) {
-        hold->confirm.state = RELOCK_CONFIRM_COUNTED;
+    DL_FOREACH2(client->guarded.confirming, hold, confirm->next)
+    if (hold->confirm->state == RELOCK_CONFIRM_GRANTED && hold->confirm->node == node) {
+        hold->confirm->state = RELOCK_CONFIRM_COUNTED;
         first = first ? first : hold;
     }
     if (!first)
@@ -148,8 +141,8 @@ static void count(struct relock_client *client, struct relock_node *node)
     if (r == RELOCK_OK)
         return;
     relock_holds_unref(client, first);
-    DL_FOREACH_SAFE2(client->guarded.confirming, hold, next, confirm.next)
-    if (hold->confirm.state == RELOCK_CONFIRM_COUNTED && hold->confirm.node == node)
+    DL_FOREACH_SAFE2(client->guarded.confirming, hold, next, confirm->next)
+    if (hold->confirm->state == RELOCK_CONFIRM_COUNTED && hold->confirm->node == node)
         end_confirming(client, hold, false, relock_clock_now_ms());
 }
 
@@ -162,13 +155,13 @@ static void on_confirming(void *arg, int result, const struct redisReply *reply)
     if (result == RELOCK_OK)
         verdict = relock_verdict_renewal(reply);
     relock_mutex_lock(&client->mutex);
-    if (hold->confirm.state != RELOCK_CONFIRM_SENT) {
+    if (hold->confirm->state != RELOCK_CONFIRM_SENT) {
         /* a confirmation that was dropped */
     } else if (result == RELOCK_E_CONN) {
-        hold->confirm.state = RELOCK_CONFIRM_WANTED;
+        hold->confirm->state = RELOCK_CONFIRM_WANTED;
     } else if (verdict == RELOCK_VERDICT_DONE) {
-        hold->confirm.state = RELOCK_CONFIRM_GRANTED;
-        count(client, hold->confirm.node);
+        hold->confirm->state = RELOCK_CONFIRM_GRANTED;
+        count(client, hold->confirm->node);
     } else {
         /* the watchdog's next renewal tells why */
         end_confirming(client, hold, false, relock_clock_now_ms());
@@ -184,15 +177,15 @@ static void settle(struct relock_client *client, const struct relock_node *node,
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold, *next;
 
-    DL_FOREACH_SAFE2(client->guarded.confirming, hold, next, confirm.next)
+    DL_FOREACH_SAFE2(client->guarded.confirming, hold, next, confirm->next)
     {
-        bool is_granted = hold->confirm.state == RELOCK_CONFIRM_GRANTED;
+        bool is_granted = hold->confirm->state == RELOCK_CONFIRM_GRANTED;
 
-        if ((!is_granted && hold->confirm.state != RELOCK_CONFIRM_COUNTED) ||
-            hold->confirm.node != node)
+        if ((!is_granted && hold->confirm->state != RELOCK_CONFIRM_COUNTED) ||
+            hold->confirm->node != node)
             continue;
         if (is_broken)
-            hold->confirm.state = RELOCK_CONFIRM_WANTED;
+            hold->confirm->state = RELOCK_CONFIRM_WANTED;
         else if (!is_granted)
             end_confirming(client, hold, is_enough, now_ms);
     }
@@ -226,7 +219,7 @@ static void on_counted(void *arg, int result, const struct redisReply *reply)
     is_enough = result == RELOCK_OK && relock_reply_integer(reply, &acked) &&
                 acked >= (int64_t)client->options.min_replicas;
     relock_mutex_lock(&client->mutex);
-    node = hold->confirm.node;
+    node = hold->confirm->node;
     owner = hold->owner;
     node->is_counting = false;
     settle(client, node, result == RELOCK_E_CONN, is_enough);
@@ -360,7 +353,7 @@ static void take_verdict(struct relock_client *client, struct relock_hold *hold,
 {
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (verdict == RELOCK_VERDICT_DONE && confirm_is_needed(client, hold)) {
+    if (verdict == RELOCK_VERDICT_DONE && hold->confirm) {
         relock_holds_grant(hold, now_ms);
         confirm_want(client, hold);
     } else if (verdict == RELOCK_VERDICT_DONE)

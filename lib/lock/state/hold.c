@@ -126,8 +126,9 @@ int relock_hold_expiry_reason(const struct relock_hold *hold)
 {
     if (hold->keeping == RELOCK_HOLD_RENEWED && hold->cap_ms <= hold->valid_until_ms)
         return RELOCK_LOST_CAPPED;
-    return hold->granted_until_ms > hold->valid_until_ms ? RELOCK_LOST_REPLICAS
-                                                         : RELOCK_LOST_EXPIRED;
+    return hold->confirm && hold->confirm->granted_until_ms > hold->valid_until_ms
+               ? RELOCK_LOST_REPLICAS
+               : RELOCK_LOST_EXPIRED;
 }
 
 void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct relock_grant *grant)

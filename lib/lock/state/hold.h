@@ -68,12 +68,12 @@ enum relock_hold_notice {
 /* Whether Redis reports the next change of the lock. Changed by tracked.c alone. */
 struct relock_tracked {
     const struct relock_node *node;    /* that reports it; NULL: none does. Only to be compared */
-    uint64_t due_ms;                   /* when a check is to have it tracked; RELOCK_NEVER: not */
-    uint64_t pause_ms;                 /* since the last command, before the next check */
-    uint64_t retry_ms;                 /* after the last command that was not tracked; or 0 */
-    bool is_first;                     /* no command of it was tracked yet: see kind->look */
     const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
-    struct relock_hold *next, *prev;   /* of the primary resource: those that are tracked */
+    struct relock_hold *next;          /* of the primary resource: those that are tracked */
+    uint64_t due_ms;                   /* when a check is to have it tracked; RELOCK_NEVER: not */
+    uint32_t pause_ms;                 /* since the last command, before the next check */
+    uint16_t retry_ms;                 /* after the last command that was not tracked; or 0 */
+    bool is_first;                     /* no command of it was tracked yet: see kind->look */
 };
 
 /* watchdog.c has the transitions. */
@@ -88,8 +88,9 @@ enum relock_confirm_state {
 /* Whether replicas are to acknowledge a renewal. Changed by watchdog.c; holds.c ends it. */
 struct relock_confirm {
     enum relock_confirm_state state;
-    uint64_t sent_ms;                /* when the renewal over the confirmer was sent */
-    struct relock_node *node;        /* GRANTED and COUNTED: that granted it */
+    uint64_t granted_until_ms; /* by the last renewal that Redis granted, acknowledged or not */
+    uint64_t sent_ms;          /* when the renewal over the confirmer was sent */
+    struct relock_node *node;  /* GRANTED and COUNTED: that granted it */
     struct relock_hold *next, *prev; /* of the client, unless NONE */
 };
 
@@ -117,16 +118,15 @@ struct relock_hold {
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
 
     uint64_t owner;
-    uint64_t fencing_token;    /* of a fenced lock */
-    unsigned count;            /* levels */
-    unsigned acked_replicas;   /* of the acquire */
-    unsigned n_unanswered;     /* commands without a reply yet, besides `command` */
-    uint64_t lease_ms;         /* the longest lease requested so far */
-    uint64_t renewal_ms;       /* the lease that the watchdog requests */
-    uint64_t valid_until_ms;   /* certain until then; settling: from then on a refusal ends it */
-    uint64_t granted_until_ms; /* by the last renewal that Redis granted, acknowledged or not */
-    uint64_t cap_ms;           /* from then on it is not renewed */
-    uint64_t cache_until_ms;   /* it may be cached until then; 0: never */
+    uint64_t fencing_token;  /* of a fenced lock */
+    unsigned count;          /* levels */
+    unsigned acked_replicas; /* of the acquire */
+    unsigned n_unanswered;   /* commands without a reply yet, besides `command` */
+    uint64_t lease_ms;       /* the longest lease requested so far */
+    uint64_t renewal_ms;     /* the lease that the watchdog requests */
+    uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
+    uint64_t cap_ms;         /* from then on it is not renewed */
+    uint64_t cache_until_ms; /* it may be cached until then; 0: never */
 
     uint64_t since_us; /* when its owner acquired it */
 
@@ -134,7 +134,7 @@ struct relock_hold {
     uint64_t renew_at_ms; /* when the I/O thread sends its next command */
     uint64_t sent_ms;     /* when it sent the last one */
     struct relock_tracked tracked;
-    struct relock_confirm confirm;
+    struct relock_confirm *confirm; /* NULL: no replica is to acknowledge; constant */
 
     relock_lost_fn *on_lost;
     void *arg;
@@ -153,7 +153,7 @@ struct relock_hold {
 
     struct relock_step *followers; /* calls that go on when the hold is free for them: step.h */
 
-    struct relock_hold *next, *prev;               /* holds with levels, of the resource */
+    struct relock_hold *next;                      /* holds with levels, of the resource */
     struct relock_hold *client_next, *client_prev; /* all holds of the client */
     struct relock_task loss;                       /* see `notice` */
 };

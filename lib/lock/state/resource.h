@@ -190,7 +190,7 @@ struct relock_vigil {
     uint64_t holder;                   /* a hash of who held the lock when it was last on */
     uint64_t sent_ms;                  /* when its last command was sent */
     uint64_t not_before_ms;            /* when it may begin again */
-    uint64_t pause_ms;                 /* see wake.h */
+    uint32_t pause_ms;                 /* see wake.h */
     struct relock_task task;           /* posted while WANTED */
 };
 

@@ -111,17 +111,18 @@ void relock_vigil_follow(struct relock_client *client) RELOCK_REQUIRES(client->m
 
 /* A report came at `now_ms` for a command sent at `sent_ms`. Returns when the next one may be sent,
  * and updates the pause. */
-static inline uint64_t relock_pace_next(uint64_t *pause_ms, uint64_t sent_ms, uint64_t now_ms,
+static inline uint64_t relock_pace_next(uint32_t *pause_ms, uint64_t sent_ms, uint64_t now_ms,
                                         uint64_t most_ms)
 {
-    uint64_t at_ms;
+    uint64_t next_ms, at_ms;
 
-    if (now_ms - sent_ms >= *pause_ms * RELOCK_PACE_CALM)
+    if (now_ms - sent_ms >= (uint64_t)*pause_ms * RELOCK_PACE_CALM)
         *pause_ms = 0;
     at_ms = sent_ms + *pause_ms;
-    *pause_ms = *pause_ms > 0 ? 2 * *pause_ms : RELOCK_PACE_MIN_MS;
-    if (*pause_ms > most_ms)
-        *pause_ms = most_ms;
+    next_ms = *pause_ms > 0 ? 2 * (uint64_t)*pause_ms : RELOCK_PACE_MIN_MS;
+    if (next_ms > most_ms)
+        next_ms = most_ms;
+    *pause_ms = next_ms < UINT32_MAX ? (uint32_t)next_ms : UINT32_MAX;
     return at_ms > now_ms ? at_ms : now_ms;
 }
 

@@ -125,9 +125,11 @@ static void a_renewal_for_replicas_is_checked_at_once_each_time(void **state)
 {
     (void)state;
 
+    hold->confirm = calloc(1, sizeof(*hold->confirm));
+    assert_non_null(hold->confirm);
     for (uint64_t at_ms = sent_ms; at_ms < sent_ms + 20000; at_ms += 1000) {
         hold->sent_ms = at_ms;
-        hold->confirm.sent_ms = at_ms + 1;
+        hold->confirm->sent_ms = at_ms + 1;
         assert_int_equal(relock_tracked_pace(hold, at_ms + 2), at_ms + 2);
     }
 }

@@ -189,7 +189,7 @@ static void a_hold_is_found_by_its_owner(void **state)
 
     assert_null(relock_resource_find(&resource, 5));
     for (int i = 0; i < 3; i++)
-        DL_APPEND(resource.holds, &holds[i]);
+        LL_APPEND(resource.holds, &holds[i]);
     for (uint64_t i = 0; i < 3; i++)
         assert_ptr_equal(relock_resource_find(&resource, 5 + i), &holds[i]);
     assert_null(relock_resource_find(&resource, 8));
