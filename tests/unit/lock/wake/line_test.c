@@ -189,6 +189,32 @@ static void a_second_client_is_second_after_a_reply_that_comes_later(void **stat
 }
 
 /* It came after the command was sent, so the place in the reply is older. */
+static bool has_memory = true;
+
+struct relock_contention *__real_relock_resource_contend(struct relock_resource *of);
+struct relock_contention *__wrap_relock_resource_contend(struct relock_resource *of);
+
+struct relock_contention *__wrap_relock_resource_contend(struct relock_resource *of)
+{
+    return has_memory ? __real_relock_resource_contend(of) : NULL;
+}
+
+/* A message that comes before the reply that would have told of the wait. */
+static void a_client_without_memory_for_a_message_asks(void **state)
+{
+    static const char *const verbs[] = {"first", "second", "now", "later"};
+
+    (void)state;
+    has_memory = false;
+    for (int i = 0; i < 4; i++) {
+        resource->retry = RELOCK_RETRY_NONE;
+        hear(verbs[i]);
+        assert_int_equal(resource->retry, RELOCK_RETRY_FOR_MESSAGE);
+    }
+    has_memory = true;
+    assert_int_equal(is_now(), RELOCK_LINE_OUTSIDE);
+}
+
 static void a_message_beats_a_reply_that_comes_later(void **state)
 {
     struct relock_line_view sent = view();
@@ -243,6 +269,7 @@ int main(void)
         LINE_TEST(the_second_client_asks_after_a_while),
         LINE_TEST(a_second_client_refused_for_a_reservation_asks_after_a_while),
         LINE_TEST(a_second_client_is_second_after_a_reply_that_comes_later),
+        LINE_TEST(a_client_without_memory_for_a_message_asks),
         LINE_TEST(a_message_beats_a_reply_that_comes_later),
         LINE_TEST(clients_behind_ask_later_when_a_lease_ends),
     };
