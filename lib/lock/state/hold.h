@@ -116,12 +116,12 @@ struct relock_hold {
     bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
     bool is_left : 1;       /* lost, but Redis has it: the I/O thread releases it there */
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
+    unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
 
     uint64_t owner;
     uint64_t fencing_token;  /* of a fenced lock */
     unsigned count;          /* levels */
     unsigned acked_replicas; /* of the acquire */
-    unsigned n_unanswered;   /* commands without a reply yet, besides `command` */
     uint64_t lease_ms;       /* the longest lease requested so far */
     uint64_t renewal_ms;     /* the lease that the watchdog requests */
     uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
