@@ -15,6 +15,7 @@
 #define N_WAITED_FOR 1000
 #define WITHIN_NS UINT64_C(60000000000)
 #define REST_NS 500000000
+#define RESTS_MAX 20
 
 enum {
     HANDLE,
@@ -65,12 +66,13 @@ static void count_cancelled(int result, const struct relock_grant *grant, void *
 static size_t memory_at_rest(void)
 {
     size_t was, is = usage_memory();
+    unsigned n = 0;
 
     do {
         was = is;
         sleep_ns(REST_NS);
         is = usage_memory();
-    } while (is != was);
+    } while (is != was && ++n < RESTS_MAX);
     return is;
 }
 
@@ -84,7 +86,7 @@ static double add_waits(struct memory *memory, struct relock_client *client,
     for (unsigned i = 0; i < n; i++, memory->n_outstanding++)
         ours_must(relock_acquire_async(locks[i], how, events, count_cancelled, memory), "acquire");
     ours_await_waiters(client, memory->n_outstanding);
-    return (double)(memory_at_rest() - before) / n;
+    return ((double)memory_at_rest() - (double)before) / n;
 }
 
 static void finish(const struct memory *memory, struct relock_events *events)
@@ -144,7 +146,7 @@ static void run_round(const struct plan *plan, struct memory *memory, unsigned n
         ours_take(memory->locks[i]);
     series_add(&lines[HANDLE].series, (double)(with_handles - empty) / memory->n);
     series_add(&lines[HELD].series, (double)(usage_memory() - empty) / memory->n);
-    series_add(&lines[RESIDENT].series, (double)(usage_resident() - resident) / memory->n);
+    series_add(&lines[RESIDENT].series, ((double)usage_resident() - (double)resident) / memory->n);
 
     wait_for(memory, plan, n_waited_for, lines);
     release(memory);

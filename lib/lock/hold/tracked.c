@@ -29,7 +29,7 @@ void relock_tracked_drop(struct relock_hold *hold)
         return;
     hold->tracked.node = NULL;
     hold->resource->client->guarded.n_tracked--;
-    LL_DELETE2(primary->tracked, hold, tracked.next);
+    DL_DELETE2(primary->tracked, hold, tracked.prev, tracked.next);
 }
 
 bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms)
@@ -58,7 +58,7 @@ void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *nod
     hold->tracked.is_first = false;
     hold->tracked.node = node;
     hold->resource->client->guarded.n_tracked++;
-    LL_APPEND2(primary->tracked, hold, tracked.next);
+    DL_APPEND2(primary->tracked, hold, tracked.prev, tracked.next);
 }
 
 static void retry_later(struct relock_tracked *tracked, uint64_t now_ms)

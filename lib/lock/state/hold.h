@@ -69,7 +69,7 @@ enum relock_hold_notice {
 struct relock_tracked {
     const struct relock_node *node;    /* that reports it; NULL: none does. Only to be compared */
     const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
-    struct relock_hold *next;          /* of the primary resource: those that are tracked */
+    struct relock_hold *next, *prev;   /* of the primary resource: those that are tracked */
     uint64_t due_ms;                   /* when a check is to have it tracked; RELOCK_NEVER: not */
     uint32_t pause_ms;                 /* since the last command, before the next check */
     uint16_t retry_ms;                 /* after the last command that was not tracked; or 0 */
