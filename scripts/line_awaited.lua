@@ -3,7 +3,7 @@ Part of lock.lua, for a caller that was granted a hold that it may keep after it
 it if other clients wait in the line, for they do not ask again. In a half moved slot some may: their
 line may be at the other node. Needs line_name.lua.
 ]]
-if ARGV[2]:byte(-9) >= 53 then -- '5'
+if (tonumber(ARGV[2]:sub(-9, -9)) or 0) >= 5 then
     local line = 'relock_waiters:' .. name
     local exists = publish and redis.pcall('exists', line, line .. ':never')
         or redis.pcall('exists', line)

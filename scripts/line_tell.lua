@@ -13,7 +13,7 @@ Returns from the script for a caller that waits again: { 1 + n_receivers, its pl
 1 if it is to acquire the lock now, 2 if it is first behind the client that was told, and so on.
 ]]
 -- A user without the right to this has no line.
-local head = exists == 1 and redis.pcall('lrange', line, '0', '2')
+local head = exists == 1 and redis.pcall('lrange', line, '0', '2') or exists == 0 and {}
 if head and not head.err and (head[1] or me ~= '') then
     --+ line_inbox.lua
     local time = redis.pcall('time')
@@ -58,14 +58,16 @@ if head and not head.err and (head[1] or me ~= '') then
     end
     if told then
         -- A string, because Redis takes long to write a number.
-        local till = string.format('%d', time[1] * 1000 + us / 1000 + 100)
+        local till = string.format('%.0f', time[1] * 1000 + math.floor(us / 1000) + 100)
+        local n_new
         if entry then
-            redis.pcall('hset', turn, 'told', told, 'until', till, 'first', entry)
+            n_new = redis.pcall('hset', turn, 'told', told, 'until', till, 'first', entry)
         else
-            redis.pcall('hset', turn, 'told', told, 'until', till)
+            n_new = redis.pcall('hset', turn, 'told', told, 'until', till)
         end
+        is_new = is_new or n_new == 2 or n_new == 3 -- `until` stays as long as the key
     else
-        redis.call('del', turn)
+        redis.pcall('del', turn)
     end
     if is_new or us % 16 == 0 then
         redis.call('pexpire', line, '86400000')

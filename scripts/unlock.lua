@@ -18,7 +18,8 @@ Returns  1 if done, plus the number of receivers of the message;
          -2 if freed but the message could not be published.
          With ARGV[5], if freed: { that number, place in the line }: see line_tell.lua
 ]]
--- The hold is the only field of the lock, so HDEL frees it. Users of spin locks lack that right.
+-- The hold is the only field of the lock, so HDEL frees it. Users of spin locks lack that right. Fields
+-- that another program has added stay, and are in the way of all owners until the lease ends.
 local is_last = ARGV[2] == '0'
 if not is_last or ARGV[3] == '' or redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
     local found = redis.pcall('hexists', KEYS[1], ARGV[1])

@@ -56,6 +56,17 @@ static void a_line_that_begins_with_a_release_has_a_lease(void **state)
     probe_int(f->probe, "DEL " LINE " " LINE_TURN);
 }
 
+static void a_release_in_a_cluster_begins_a_line(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_true(is_granted(f, HOLDER));
+    assert_string_equal(give_and_wait_in_cluster(f, HOLDER), "1 1");
+    assert_int_equal(probe_int(f->probe, "LLEN relock_waiters:{orders}:cluster"), 1);
+    assert_int_equal(probe_int(f->probe, "HEXISTS relock_waiters:turn:{orders}:cluster until"), 1);
+    probe_int(f->probe, "DEL relock_waiters:{orders}:cluster relock_waiters:turn:{orders}:cluster");
+}
+
 /* ---- leaving ------------------------------------------------------------------------------- */
 
 static void the_first_that_leaves_makes_the_next_one_first(void **state)
@@ -188,6 +199,7 @@ int main(void)
         LINE_TEST(a_releaser_that_waits_again_learns_its_place),
         LINE_TEST(a_releaser_that_waits_again_has_the_lock_reserved),
         LINE_TEST(a_line_that_begins_with_a_release_has_a_lease),
+        LINE_TEST(a_release_in_a_cluster_begins_a_line),
         LINE_TEST(the_first_that_leaves_makes_the_next_one_first),
         LINE_TEST(a_client_that_leaves_after_it_was_told_passes_its_turn_on),
         LINE_TEST(a_client_that_leaves_a_held_lock_passes_no_turn_on),

@@ -82,6 +82,12 @@ const char *give_and_wait(struct fixture *f, const char *id)
                       CHANNEL, id, line_side());
 }
 
+const char *give_and_wait_in_cluster(struct fixture *f, const char *id)
+{
+    return probe_list(f->probe, "EVAL %s 1 orders %s 0 %s 0 %s%s PUBLISH", unlock_body(),
+                      field_of(id), CHANNEL, id, line_side());
+}
+
 void leave(struct fixture *f, const char *id)
 {
     assert_int_equal(probe_int(f->probe, "EVAL %s 1 orders %s%s", relock_script_line_leave.body, id,

@@ -40,6 +40,7 @@ bool is_reserved(struct fixture *f, const char *id);
  * plus one, and its place. */
 long long give(struct fixture *f, const char *id);
 const char *give_and_wait(struct fixture *f, const char *id);
+const char *give_and_wait_in_cluster(struct fixture *f, const char *id);
 
 void leave(struct fixture *f, const char *id);
 
