@@ -260,19 +260,28 @@ static bool run_threads(const struct locker *locker, FILE *out, struct child *pa
     return report(locker, toilers);
 }
 
+static int sweep_one(struct relock_lock *lock)
+{
+    int r = relock_timedlock(lock, (int64_t)slow_ms(LOCKER_LEASE_MS) + SOON_MS);
+
+    return r == RELOCK_OK ? relock_unlock(lock) : r;
+}
+
 /* Waits for the leases that failovers have brought back, and for waiters that are gone. */
-static int sweep(void)
+static int sweep(bool sweeps_fair)
 {
     int r = RELOCK_OK;
 
     for (int i = 0; i < N_NAMES && r == RELOCK_OK; i++) {
-        if (kinds[i % N_KINDS].make != relock_fairlock_new)
-            continue;
-        r = relock_fairlock_set_patience(locks[i], SWEEP_PATIENCE_MS);
-        if (r == RELOCK_OK)
-            r = relock_timedlock(locks[i], (int64_t)slow_ms(LOCKER_LEASE_MS) + SOON_MS);
-        if (r == RELOCK_OK)
-            r = relock_unlock(locks[i]);
+        bool is_fair = kinds[i % N_KINDS].make == relock_fairlock_new;
+        bool has_line = kinds[i % N_KINDS].make == relock_lock_new ||
+                        kinds[i % N_KINDS].make == relock_fencedlock_new ||
+                        kinds[i % N_KINDS].make == relock_wrlock_new;
+
+        if (is_fair && sweeps_fair)
+            r = relock_fairlock_set_patience(locks[i], SWEEP_PATIENCE_MS);
+        if (r == RELOCK_OK && (has_line || (is_fair && sweeps_fair)))
+            r = sweep_one(locks[i]);
     }
     return r;
 }
@@ -285,7 +294,7 @@ static void obey(struct child *parent)
         child_must(child_receive_within(parent, &order, NEVER_MS));
         if (order == LOCKER_END)
             return;
-        child_send(parent, sweep());
+        child_send(parent, sweep(order == LOCKER_SWEEP));
     }
 }
 

@@ -38,12 +38,13 @@ struct locker {
 /* Orders of the parent to a process whose threads have ended. */
 enum locker_order {
     LOCKER_END,
-    LOCKER_SWEEP, /* acquire and release each fair lock once */
+    LOCKER_SWEEP_LINES, /* acquire and release each lock once that has a line */
+    LOCKER_SWEEP,       /* the same, and each fair lock */
 };
 
 /* A child_fn, of a struct locker. Sends a number when it has connected, and works until the parent
  * sends one; then sends another when its threads have ended. After that it takes orders. It answers
- * LOCKER_SWEEP with the first result that is not RELOCK_OK, else with that; and LOCKER_END with the
+ * the sweeps with the first result that is not RELOCK_OK, else with that; and LOCKER_END with the
  * time in ms that the end of the client took. Its status is 0 if nothing went wrong that no
  * failover explains. */
 int locker_run(struct child *parent, void *locker);
