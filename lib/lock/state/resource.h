@@ -195,7 +195,7 @@ struct relock_vigil {
 };
 
 /*
- * What a lock needs only while calls wait for it, or may. Made when the first call is refused or is
+ * The part of a resource for calls that wait, or may. Made when the first call is refused or is
  * about to sleep, or when a layer above listens; freed with the resource. It is kept meanwhile, so
  * a lock that is contended again and again does not allocate each time.
  */
@@ -215,7 +215,7 @@ struct relock_contention {
     struct relock_search search;
 };
 
-/* What a lock without it looks like. */
+/* To be read for a resource that has none. */
 extern const struct relock_contention relock_no_contention;
 
 struct relock_resource {
