@@ -191,9 +191,11 @@ static void a_waiter_for_a_plain_lock_polls_while_its_slot_moves(void **state)
     cluster_move_open(c->cluster, slot, to);
     cluster_move_keys(c->cluster, slot, to);
     actor_begin_lock(waiter, lock);
-    await_tracked(&tracked); /* as the client thinks */
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) { /* as the client thinks, until it hears that no node does */
+        await_tracked(&tracked);
         await_asked(c, to);
+        tracked = tracked_of(c, from);
+    }
     cluster_move_close(c->cluster, slot, to);
     assert_int_equal(probe_int(c->cluster->node[to].probe, "DEL " NAME), 1);
     assert_gets_in(waiter, lock);
