@@ -158,4 +158,5 @@ void row_deadlock(const struct plan *plan, struct report *report)
 {
     for (unsigned n = FEWEST; n <= MOST; n++)
         measure_size(plan, report, n);
+    row_deadlock_storm(plan, report);
 }

@@ -83,8 +83,10 @@ void row_armed(const struct plan *plan, struct report *report);
 /* A plain lock that another library releases: how soon a waiter has it, and its commands. */
 void row_plain(const struct plan *plan, struct report *report);
 
-/* A cycle of processes: how soon one is refused. */
+/* A cycle of processes: how soon one is refused. And many cycles, one after the other, and what the
+ * search costs where there is none. */
 void row_deadlock(const struct plan *plan, struct report *report);
+void row_deadlock_storm(const struct plan *plan, struct report *report);
 
 /* Commands per lock and unlock, per level, and per acquisition in a crowd. */
 void row_commands(const struct plan *plan, struct report *report);

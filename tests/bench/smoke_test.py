@@ -28,7 +28,7 @@ RESULTS = {
     "lost": ["lost"],
     "armed": ["armed"],
     "plain": ["plain"],
-    "deadlock": [f"deadlock_{n}" for n in [2, 3, 4]],
+    "deadlock": [f"deadlock_{n}" for n in [2, 3, 4]] + ["deadlock_storm", "deadlock_price"],
     "commands": ["commands"],
     "waiting": ["waiting_1", "waiting_100", "waiting_1000"],
     "async": ["async"],
