@@ -16,6 +16,8 @@
 #include <time.h>
 
 #define PATIENCE_MS 300
+#define PAUSE_MIN_NS 1000000
+#define PAUSE_MAX_NS 64000000
 
 static const struct relock_how patiently = {.wait_ms = PATIENCE_MS};
 
@@ -53,7 +55,7 @@ struct transfer {
 /* Each thread holds one account and waits for that of the other. */
 static void *lock_one_after_the_other(void *arg)
 {
-    const struct timespec pause = {.tv_nsec = 5000000};
+    struct timespec pause = {.tv_nsec = PAUSE_MIN_NS};
     struct transfer *transfer = arg;
 
     must(relock_lock(transfer->from), "from");
@@ -62,6 +64,7 @@ static void *lock_one_after_the_other(void *arg)
         transfer->n_refused++;
         must(relock_unlock(transfer->from), "from"); /* the other thread needs it */
         nanosleep(&pause, NULL);
+        pause.tv_nsec *= pause.tv_nsec < PAUSE_MAX_NS ? 2 : 1; /* longer each time */
         must(relock_lock(transfer->from), "from, again");
     }
     if (transfer->result == RELOCK_OK)

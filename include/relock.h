@@ -288,8 +288,8 @@ struct relock_options {
      * while no thread uses it: see relock_unlock(). Meanwhile threads acquire it from memory. */
     uint64_t keep_ms;
 
-    /* [1000] age at which a wait takes part in the search for deadlocks between processes;
-     * RELOCK_FOREVER: the waits of this client never do */
+    /* [100, and 1 for some seconds after a deadlock] age at which a wait takes part in the search for
+     * deadlocks between processes; RELOCK_FOREVER: the waits of this client never do */
     uint64_t deadlock_ms;
 
     uint64_t reserved[8];

@@ -5,6 +5,8 @@ answer, with a higher beat: so a beat proves that what it brings was still so wh
 was answered. A command that comes late, over a connection that has ended, brings an old beat and
 changes nothing.
 
+A client that has asked for beats (waits_read.lua) is told when the second one is there.
+
 KEYS[1]  the hash of the client, "relock_waits:{<client id>}"
 ARGV[1]  lease, ms
 ARGV[2]  beat
@@ -23,10 +25,15 @@ if tonumber(redis.call('hget', KEYS[1], 'beat') or 0) > tonumber(ARGV[2]) then
     return false
 end
 
-local looked = redis.call('hexists', KEYS[1], 'looked')
+local looked = redis.call('hget', KEYS[1], 'looked')
+local asker = redis.call('hget', KEYS[1], 'asker')
 redis.call('del', KEYS[1])
+if asker then -- this is the second beat since it asked
+    redis.pcall('publish', 'relock_client:{' .. asker .. '}', 'beats')
+end
+local answer = { tonumber(now), looked and 1 or 0 }
 if waits == '' then
-    return { tonumber(now), looked }
+    return answer
 end
 local at = 1
 while at <= #waits do
@@ -36,5 +43,8 @@ while at <= #waits do
 end
 redis.call('hset', KEYS[1], 'beat', ARGV[2])
 redis.call('hset', KEYS[1], 'client', ARGV[3])
+if looked and #looked == 36 then
+    redis.call('hset', KEYS[1], 'asker', looked)
+end
 redis.call('pexpire', KEYS[1], ARGV[1])
-return { tonumber(now), looked }
+return answer

@@ -12,18 +12,15 @@
 
 /* ---- proofs -------------------------------------------------------------------------------- */
 
-/* Between the first look that finds a cycle and the second. */
-#define NEXT_MS 2
-
-/* Between the second and those that follow until one completes the proof: each time a little
- * longer, because a client may have died. */
-#define SOON_MS 20
-#define SOON_STEP_MS 10
-#define SOON_MAX_MS 300
+/* Between the second look that finds a cycle and those that follow until one completes the proof:
+ * twice as long each time, because a client may have died, or get no messages. The second one
+ * follows the first at once. */
+#define SOON_MS 4
+#define SOON_MAX_MS 256
 
 /* Between two looks that find nothing. The first ones come early, because the hash of a plain
  * lock, or one at another server, may come a little after this one. */
-#define EARLY_MS 60
+#define EARLY_MS 15
 
 /* Whether looks follow this wait: Redis has its hash, and the wait has not ended. */
 static bool proofs_concern(const struct relock_waiter *waiter)
@@ -42,6 +39,7 @@ STEP void refuse(struct relock_client *client, struct relock_graph *graph,
     relock_acquire_keep_why(acquire, why);
     graph->waits[wait].is_over = true;
     client->guarded.stats.deadlocks++;
+    relock_published_alert(client);
     relock_resource_end_wait(waiter, RELOCK_WAITER_REFUSED, &client->mutex);
 }
 
@@ -70,13 +68,11 @@ STEP bool decide(struct relock_client *client, struct relock_graph *graph,
 /* How long after this look the next one follows. */
 static uint64_t pause_after(struct relock_published *published, bool has_proof, bool is_new)
 {
-    if (is_new) {
-        published->proof_pause_ms = SOON_MS;
-        return NEXT_MS;
-    }
+    if (is_new)
+        return published->proof_pause_ms = 0;
     if (has_proof)
-        return published->proof_pause_ms =
-                   relock_clock_sooner(published->proof_pause_ms + SOON_STEP_MS, SOON_MAX_MS);
+        return published->proof_pause_ms = relock_clock_sooner(
+                   relock_clock_later(2 * published->proof_pause_ms, SOON_MS), SOON_MAX_MS);
     if (published->look_pause_ms == 0)
         return published->look_pause_ms = EARLY_MS;
     return published->look_pause_ms =
@@ -97,7 +93,9 @@ static void proofs_conclude(struct relock_client *client, struct relock_graph *g
         has_proof |= decide(client, graph, at);
         is_new |= at->wait.proof && at->wait.proof != before;
     }
-    published->look_at_ms = relock_clock_in(pause_after(published, has_proof, is_new));
+    published->has_proof = has_proof;
+    published->look_at_ms =
+        relock_clock_in(published->looks_again ? 0 : pause_after(published, has_proof, is_new));
     relock_published_arm(client);
 }
 
@@ -178,23 +176,27 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
                                        struct relock_request *request)
 {
     const struct ask *ask = ask_of(entry);
-    const struct relock_graph *graph = &relock_published_of(entry->client)->graph;
+    const struct relock_published *published = relock_published_of(entry->client);
+    const struct relock_graph *graph = &published->graph;
     struct relock_call *call = &request->call;
 
     if (ask->hold != RELOCK_GRAPH_NONE) {
-        const char *field = graph->holds[ask->hold].field;
-
-        *call = (struct relock_call){.script = &relock_script_waits_find, .n_args = 1};
+        *call = (struct relock_call){.script = &relock_script_waits_find, .n_args = 2};
         call->key = (struct relock_text){ask->key, ask->key_len};
-        call->args[0] = relock_text_of(field);
+        call->args[1] = relock_text_of(graph->holds[ask->hold].field);
     } else {
         const struct relock_graph_lock *lock = &graph->locks[ask->lock];
 
-        *call = (struct relock_call){.script = &relock_script_waits_behind, .n_args = 2};
+        *call = (struct relock_call){.script = &relock_script_waits_behind, .n_args = 4};
         call->key = (struct relock_text){lock->name, lock->len};
-        call->args[0] = relock_text_of(lock->form);
-        call->args[1] = relock_text_of(HOLDS_MOST);
+        call->args[1] = relock_text_of(lock->form);
+        call->args[2] = relock_text_of(HOLDS_MOST);
+        (void)relock_tokens_write(&entry->client->tokens, 0, request->field);
+        call->args[3] = lock->form == form_token
+                            ? (struct relock_text){request->field, 2 * RELOCK_TOKENS_PREFIX}
+                            : relock_text_of(entry->client->id);
     }
+    call->args[0] = relock_text_of(published->has_proof ? entry->client->id : "");
     return true;
 }
 
@@ -292,31 +294,6 @@ static bool is_own(const struct relock_client *client, const struct relock_graph
     return strcmp(hold->id, client->id) == 0 || memcmp(hold->id, token, strlen(hold->id)) == 0;
 }
 
-/* The lock is held by these. */
-STEP void take_holds(struct relock_client *client, size_t lock, const struct redisReply *reply)
-{
-    struct relock_graph *graph = &relock_published_of(client)->graph;
-    unsigned step = graph->locks[lock].step;
-    const char *text;
-    size_t len;
-
-    for (size_t i = 0; relock_reply_text(relock_reply_at(reply, i), &text, &len); i++) {
-        size_t hold = add_hold(graph, lock, text, len);
-        struct ask *ask;
-
-        if (hold == RELOCK_GRAPH_NONE || step >= RELOCK_GRAPH_STEPS)
-            continue;
-        if (is_own(client, &graph->holds[hold])) {
-            follow_own_hold(client, hold, step + 1);
-            continue;
-        }
-        ask = post(client, lock, hold);
-        if (ask)
-            ask->key_len =
-                relock_chain_key(ask->key, graph->holds[hold].id, strlen(graph->holds[hold].id));
-    }
-}
-
 /* A wait in the hash of another client: "<at> <ms> <serial> <form> <lock>". */
 struct peer_wait {
     uint64_t at_us, serial;
@@ -342,8 +319,9 @@ static bool parse(const char *text, size_t len, struct peer_wait *peer)
     return peer->form && peer->name_len <= RELOCK_NAME_MAX;
 }
 
-/* The owner of the hold waits. */
-STEP void take_wait(struct relock_client *client, size_t hold, const struct redisReply *reply)
+/* The owner of the hold waits, as three elements of the reply say. */
+STEP void take_wait(struct relock_client *client, size_t hold, const struct redisReply *reply,
+                    size_t from)
 {
     struct relock_graph *graph = &relock_published_of(client)->graph;
     unsigned step = graph->locks[graph->holds[hold].lock].step;
@@ -352,9 +330,9 @@ STEP void take_wait(struct relock_client *client, size_t hold, const struct redi
     size_t len, beat_len, who_len, lock, wait = RELOCK_GRAPH_NONE;
     struct peer_wait peer;
 
-    if (!relock_reply_text(relock_reply_at(reply, 0), &text, &len) ||
-        !relock_reply_text(relock_reply_at(reply, 1), &beat, &beat_len) ||
-        !relock_reply_text(relock_reply_at(reply, 2), &who, &who_len) ||
+    if (!relock_reply_text(relock_reply_at(reply, from), &text, &len) ||
+        !relock_reply_text(relock_reply_at(reply, from + 1), &beat, &beat_len) ||
+        !relock_reply_text(relock_reply_at(reply, from + 2), &who, &who_len) ||
         who_len <= RELOCK_UUID_LEN || !parse(text, len, &peer))
         return;
     (void)snprintf(id, sizeof(id), "%.*s", RELOCK_UUID_LEN, who);
@@ -369,6 +347,45 @@ STEP void take_wait(struct relock_client *client, size_t hold, const struct redi
                    who + RELOCK_UUID_LEN + 1);
 }
 
+/* The lock is held by another client, and perhaps the reply has the wait of the owner. If the node
+ * of the lock could not read it, another one is asked. */
+STEP void take_foreign(struct relock_client *client, size_t hold, const struct redisReply *reply)
+{
+    const struct relock_graph_hold *of = &relock_published_of(client)->graph.holds[hold];
+    struct ask *ask;
+
+    if (!relock_reply_is(relock_reply_at(reply, 1), "")) {
+        take_wait(client, hold, reply, 1);
+        return;
+    }
+    ask = post(client, of->lock, hold);
+    if (ask)
+        ask->key_len = relock_chain_key(ask->key, of->id, strlen(of->id));
+}
+
+/* The lock is held by these. */
+STEP void take_holds(struct relock_client *client, size_t lock, const struct redisReply *reply)
+{
+    struct relock_graph *graph = &relock_published_of(client)->graph;
+    unsigned step = graph->locks[lock].step;
+    const struct redisReply *at;
+    const char *text;
+    size_t len;
+
+    for (size_t i = 0; (at = relock_reply_at(reply, i)); i++) {
+        size_t hold = relock_reply_text(relock_reply_at(at, 0), &text, &len)
+                          ? add_hold(graph, lock, text, len)
+                          : RELOCK_GRAPH_NONE;
+
+        if (hold == RELOCK_GRAPH_NONE || step >= RELOCK_GRAPH_STEPS)
+            continue;
+        if (is_own(client, &graph->holds[hold]))
+            follow_own_hold(client, hold, step + 1);
+        else
+            take_foreign(client, hold, at);
+    }
+}
+
 STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                     const struct redisReply *reply)
 {
@@ -376,7 +393,7 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
     struct ask *ask = ask_of(entry);
 
     if (result == RELOCK_OK && ask->hold != RELOCK_GRAPH_NONE)
-        take_wait(client, ask->hold, reply);
+        take_wait(client, ask->hold, reply, 0);
     else if (result == RELOCK_OK)
         take_holds(client, ask->lock, reply);
     free(ask);
@@ -388,15 +405,31 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
 
 /* ---- looks --------------------------------------------------------------------------------- */
 
+/* Asks for all locks of the cycle at once, instead of one after the other. A look that did not
+ * reach them has left other locks in their places: that costs a command. */
+STEP void follow_proof(struct relock_client *client, const struct relock_proof *proof,
+                       const struct relock_graph *before)
+{
+    for (size_t i = 0; i < proof->n; i++) {
+        const struct relock_graph_lock *lock = &before->locks[proof->steps[i].lock];
+
+        if (proof->steps[i].lock >= before->n_locks) /* that look had no memory */
+            return;
+        (void)follow_lock(client, lock->name, lock->len, lock->form, lock->step);
+    }
+}
+
 void relock_chain_follow(struct relock_client *client)
 {
     struct relock_published *published = relock_published_of(client);
+    struct relock_graph before = published->graph;
     const struct relock_waiter *at;
 
     published->look_at_ms = RELOCK_NEVER;
-    if (published->n_asked > 0)
+    published->looks_again = published->n_asked > 0;
+    if (published->looks_again)
         return;
-    relock_graph_clear(&published->graph);
+    published->graph = (struct relock_graph){.n_searches = before.n_searches};
     for (at = published->asleep; at; at = at->wait.next) {
         if (!proofs_concern(at))
             continue;
@@ -405,4 +438,8 @@ void relock_chain_follow(struct relock_client *client)
         if (published->n_asked == 0) /* out of memory */
             published->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS);
     }
+    for (at = published->asleep; at; at = at->wait.next)
+        if (at->wait.proof)
+            follow_proof(client, at->wait.proof, &before);
+    relock_graph_clear(&before);
 }

@@ -83,6 +83,7 @@ struct relock_proof {
         char id[RELOCK_UUID_LEN + 1];
         char field[RELOCK_FIELD_MAX];
         char wait_id[RELOCK_UUID_LEN + 1];
+        size_t lock; /* for which its owner waits: in the graph of the last look */
         uint64_t serial;
         uint64_t beat; /* that proves it */
     } steps[];
@@ -142,10 +143,11 @@ struct relock_published_hold {
 
 /* What Redis has of one client, in one hash. */
 struct relock_published_hash {
-    uint64_t beat;  /* the last beat that was answered */
-    bool is_sent;   /* the next beat is in flight */
-    bool is_dirty;  /* the waits have changed since it was composed */
-    bool may_exist; /* Redis may have the hash */
+    uint64_t beat;   /* the last beat that was answered */
+    bool is_sent;    /* the next beat is in flight */
+    bool is_dirty;   /* the waits have changed since it was composed, or somebody asks for it */
+    uint64_t due_ms; /* when it is sent again, though nothing has changed */
+    bool may_exist;  /* Redis may have the hash */
 };
 
 #define RELOCK_PUBLISHED_HASHES 2 /* by client id; and the holds of plain locks by their tokens */
@@ -157,11 +159,15 @@ struct relock_published {
     struct relock_waiter *asleep; /* see `struct relock_published_wait` */
     uint64_t serial;              /* of the last one */
     struct relock_timer timer;
+    uint64_t long_ms;        /* a wait that has lasted for so long is published */
+    uint64_t alert_until_ms; /* `long_ms` is shorter until then, unless the program has set it */
     uint64_t scan_at_ms;     /* when to search the holds whose owners wait; RELOCK_NEVER: not */
-    uint64_t beat_at_ms;     /* when to send the hashes; or RELOCK_NEVER */
+    uint64_t scan_from_ms;   /* not before then */
     uint64_t look_at_ms;     /* when to follow the chains; or RELOCK_NEVER */
+    bool looks_again;        /* a wait was published during the look that is in progress */
     uint64_t look_pause_ms;  /* after the last look that found nothing */
     uint64_t proof_pause_ms; /* after the last look that continued a proof */
+    bool has_proof;          /* the last look has left some: the next one asks for beats */
 
     struct relock_published_hold *holds;
     size_t n_holds;
@@ -174,6 +180,10 @@ struct relock_published {
 
 /* Sets the timer to the first of its times. */
 void relock_published_arm(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* There is a cycle, and there may soon be others. So for a time, waits are published earlier,
+ * unless the program has set `deadlock_ms`. */
+void relock_published_alert(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* Of a client to which it is attached. */
 struct relock_published *relock_published_of(const struct relock_client *client);

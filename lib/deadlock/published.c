@@ -42,12 +42,23 @@ static struct send *send_of(const struct relock_outbox_entry *entry)
     return RELOCK_CONTAINER(struct send, entry, entry);
 }
 
+/* When this hash is to be sent. */
+static uint64_t beat_at(const struct relock_published *published, unsigned which)
+{
+    const struct relock_published_hash *hash = &published->hashes[which];
+
+    if (hash->is_sent)
+        return RELOCK_NEVER;
+    return hash->is_dirty && !published->is_refused ? 0 : hash->due_ms;
+}
+
 void relock_published_arm(struct relock_client *client)
 {
     struct relock_published *published = relock_published_of(client);
-    uint64_t due_ms = relock_clock_sooner(
-        published->scan_at_ms, relock_clock_sooner(published->beat_at_ms, published->look_at_ms));
+    uint64_t due_ms = relock_clock_sooner(published->scan_at_ms, published->look_at_ms);
 
+    for (unsigned i = 0; i < RELOCK_PUBLISHED_HASHES; i++)
+        due_ms = relock_clock_sooner(due_ms, beat_at(published, i));
     if (due_ms != RELOCK_NEVER)
         relock_client_set_timer(client, &published->timer, due_ms);
 }
@@ -160,7 +171,6 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
 {
     struct relock_published *published = relock_published_of(client);
     struct relock_published_hash *hash = &published->hashes[send->which];
-    uint64_t now_ms = relock_clock_now_ms();
     int64_t at_us = 0, looked = 0;
 
     if (!relock_reply_integer(relock_reply_at(reply, 0), &at_us) ||
@@ -169,16 +179,14 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
     hash->beat++;
     hash->may_exist = send->len > 0;
     if (send->which == ALL && at_us > 0 && learn_time(client, hash->beat, (uint64_t)at_us)) {
-        published->look_at_ms = now_ms;
+        published->look_at_ms = relock_clock_now_ms();
         published->look_pause_ms = 0;
         published->hashes[TOKENS].is_dirty = true;
     }
     if (looked > 0)
         hash->is_dirty = hash->is_dirty || hash->may_exist;
-    if (!hash->may_exist && !hash->is_dirty)
-        return;
-    if (hash->is_dirty || published->hashes[TOKENS].is_dirty)
-        published->beat_at_ms = now_ms;
+    if (!hash->may_exist)
+        hash->due_ms = RELOCK_NEVER;
 }
 
 /* Without the right, or the command TIME, there is no detection between processes. */
@@ -215,13 +223,13 @@ STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entr
     struct relock_published_hash *hash = &published->hashes[send->which];
 
     hash->is_sent = false;
-    published->beat_at_ms = relock_clock_in(RELOCK_PUBLISHED_BEAT_MS);
+    hash->due_ms = relock_clock_in(RELOCK_PUBLISHED_BEAT_MS);
     if (result == RELOCK_OK) {
         published->is_refused = false;
         take_answer(client, send, reply);
     } else if (is_impossible(result, reply)) {
         hash->may_exist = false;
-        published->beat_at_ms = relock_clock_in(REFUSED_MS);
+        hash->due_ms = relock_clock_in(REFUSED_MS);
         log_refusal(client, result, reply);
     } else if (entry->is_sent) {
         hash->may_exist = true;
@@ -269,6 +277,7 @@ static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRE
         return false;
     }
     hash->is_dirty = false;
+    hash->due_ms = RELOCK_NEVER;
     if (new->len == 0 && !hash->may_exist) {
         free_send(new);
         return true;
@@ -284,8 +293,12 @@ static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRE
 
 /* ---- when to publish ------------------------------------------------------------------------- */
 
+#define LONG_MS 100     /* if the program does not set `deadlock_ms` */
+#define ALERT_LONG_MS 1 /* and while the client is alert */
+#define ALERT_MS 10000  /* for so long after the last cycle */
 #define SCAN_MS 1000    /* an owner that waits may get and lose holds through other threads */
 #define SCAN_MIN_MS 20  /* many waits are found at once */
+#define SCAN_SHARE 50   /* at most a fiftieth of the time goes into scans of many holds */
 #define HOLDS_MOST 1000 /* that are published */
 
 STEP void send_soon(struct relock_client *client)
@@ -294,18 +307,16 @@ STEP void send_soon(struct relock_client *client)
 
     for (unsigned i = 0; i < RELOCK_PUBLISHED_HASHES; i++)
         published->hashes[i].is_dirty = true;
-    if (published->beat_at_ms > 0 && !published->is_refused) {
-        published->beat_at_ms = 0;
-        relock_published_arm(client);
-    }
+    relock_published_arm(client);
 }
 
 /* ---- what is published ----------------------------------------------------------------------- */
 
-/* When it will have lasted for long. */
-static uint64_t long_at(const struct relock_client *client, const struct relock_waiter *waiter)
+/* When it will have lasted for long. One that was published stays so. */
+static uint64_t long_at(const struct relock_published *published,
+                        const struct relock_waiter *waiter)
 {
-    return relock_clock_after(waiter->joined_ms, client->options.deadlock_ms);
+    return relock_clock_after(waiter->joined_ms, waiter->wait.sent > 0 ? 0 : published->long_ms);
 }
 
 /* The wait of this owner that has lasted for long, or NULL. */
@@ -316,7 +327,8 @@ STEP struct relock_waiter *wait_of(const struct relock_client *client, uint64_t 
 
     DL_FOREACH2(client->guarded.asleep[owner % RELOCK_ASLEEP_PARTS], at, asleep_next)
     {
-        if (at->owner == owner && at->wait.serial > 0 && long_at(client, at) <= now_ms)
+        if (at->owner == owner && at->wait.serial > 0 &&
+            long_at(relock_published_of(client), at) <= now_ms)
             return at;
     }
     return NULL;
@@ -334,11 +346,12 @@ STEP void forget_holds(struct relock_client *client)
     }
 }
 
-/* Finds the holds whose owners have waited for long. */
-STEP void scan(struct relock_client *client, uint64_t now_ms)
+/* Finds the holds whose owners have waited for long. Returns whether one of these waits is new. */
+STEP bool find_holds(struct relock_client *client, uint64_t now_ms)
 {
     struct relock_published *published = relock_published_of(client);
     struct relock_published_hold held;
+    bool has_new = false;
 
     forget_holds(client);
     DL_FOREACH2(client->guarded.holds, held.hold, client_next)
@@ -353,21 +366,76 @@ STEP void scan(struct relock_client *client, uint64_t now_ms)
         (void)relock_holds_ref(held.hold);
         held.waiter->wait.is_published = true;
         published->holds[published->n_holds++] = held;
+        has_new |= held.waiter->wait.sent == 0;
     }
+    return has_new;
+}
+
+STEP void scan(struct relock_client *client, uint64_t now_ms)
+{
+    struct relock_published *published = relock_published_of(client);
+    uint64_t from_us = relock_clock_now_us();
+    uint64_t pause_ms = relock_clock_sooner(SCAN_MIN_MS, published->long_ms / 2);
+
+    if (find_holds(client, now_ms)) {
+        relock_inbox_want_recalls(client); /* for `hear` */
+        send_soon(client);
+    }
+    pause_ms = relock_clock_later(pause_ms, SCAN_SHARE * (relock_clock_now_us() - from_us) / 1000);
+    published->scan_from_ms = now_ms + pause_ms;
 }
 
 /* When the next wait will have lasted for long. */
-STEP uint64_t next_scan(const struct relock_client *client, uint64_t now_ms)
+static uint64_t next_scan(const struct relock_published *published, uint64_t now_ms)
 {
-    uint64_t next_ms = relock_published_of(client)->asleep ? now_ms + SCAN_MS : RELOCK_NEVER;
+    uint64_t next_ms = published->asleep ? now_ms + SCAN_MS : RELOCK_NEVER;
     const struct relock_waiter *at;
 
-    for (at = relock_published_of(client)->asleep; at; at = at->wait.next) {
-        if (long_at(client, at) > now_ms)
-            return relock_clock_sooner(
-                next_ms, relock_clock_later(long_at(client, at), now_ms + SCAN_MIN_MS));
+    for (at = published->asleep; at; at = at->wait.next) {
+        if (long_at(published, at) > now_ms) {
+            next_ms = relock_clock_sooner(next_ms, long_at(published, at));
+            break;
+        }
     }
-    return next_ms;
+    return relock_clock_later(next_ms, published->scan_from_ms);
+}
+
+/* ---- alert ----------------------------------------------------------------------------------- */
+
+/* `long_ms` has become shorter, and some waits may have lasted for long now. */
+void relock_published_alert(struct relock_client *client)
+{
+    struct relock_published *published = relock_published_of(client);
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (client->options.deadlock_ms > 0)
+        return;
+    published->alert_until_ms = now_ms + ALERT_MS;
+    if (published->long_ms == ALERT_LONG_MS)
+        return;
+    published->long_ms = ALERT_LONG_MS;
+    published->scan_at_ms = next_scan(published, now_ms);
+    relock_published_arm(client);
+}
+
+/* Another client has found a cycle and asks for beats, or those for which this client asked are
+ * there. */
+STEP bool hear(struct relock_client *client, struct relock_text message)
+{
+    struct relock_published *published = relock_published_of(client);
+
+    if (relock_text_is(message, "beats")) {
+        if (published->has_proof)
+            published->look_at_ms = 0;
+        relock_published_arm(client);
+        return true;
+    }
+    if (!relock_text_is(message, "waits"))
+        return false;
+    relock_published_alert(client);
+    if (published->n_holds > 0)
+        send_soon(client);
+    return true;
 }
 
 /* ---- the timer ------------------------------------------------------------------------------- */
@@ -376,12 +444,11 @@ STEP void publish_all(struct relock_client *client, uint64_t now_ms)
 {
     struct relock_published *published = relock_published_of(client);
 
-    published->beat_at_ms = RELOCK_NEVER;
     for (unsigned i = 0; i < RELOCK_PUBLISHED_HASHES; i++) {
-        if (published->hashes[i].is_sent)
+        if (beat_at(published, i) > now_ms || publish(client, i))
             continue;
-        if (!publish(client, i)) /* out of memory */
-            published->beat_at_ms = now_ms + RELOCK_PUBLISHED_BEAT_MS;
+        published->hashes[i].is_dirty = false; /* out of memory */
+        published->hashes[i].due_ms = now_ms + RELOCK_PUBLISHED_BEAT_MS;
     }
 }
 
@@ -390,14 +457,14 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
     struct relock_published *published = RELOCK_CONTAINER(struct relock_published, timer, timer);
     struct relock_client *client = published->client;
 
+    if (client->options.deadlock_ms == 0 && published->alert_until_ms <= now_ms)
+        published->long_ms = LONG_MS;
     if (published->scan_at_ms <= now_ms) {
-        scan(client, now_ms);
-        published->scan_at_ms = next_scan(client, now_ms);
-        if (published->n_holds > 0 && !published->is_refused)
-            published->beat_at_ms = now_ms;
+        if (published->asleep && long_at(published, published->asleep) <= now_ms)
+            scan(client, now_ms);
+        published->scan_at_ms = next_scan(published, now_ms);
     }
-    if (published->beat_at_ms <= now_ms)
-        publish_all(client, now_ms);
+    publish_all(client, now_ms);
     if (published->look_at_ms <= now_ms)
         relock_chain_follow(client);
     relock_published_arm(client);
@@ -409,14 +476,16 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 STEP void wait_begins(struct relock_client *client, struct relock_waiter *waiter)
 {
     struct relock_published *published = relock_published_of(client);
+    uint64_t scan_at_ms;
 
     if (waiter->queues_on->kind->is_composite)
         return;
     waiter->wait = (struct relock_published_wait){.serial = ++published->serial};
     DL_APPEND2(published->asleep, waiter, wait.prev, wait.next);
-    if (long_at(client, waiter) >= published->scan_at_ms)
+    scan_at_ms = relock_clock_later(long_at(published, waiter), published->scan_from_ms);
+    if (scan_at_ms >= published->scan_at_ms)
         return;
-    published->scan_at_ms = long_at(client, waiter);
+    published->scan_at_ms = scan_at_ms;
     relock_published_arm(client);
 }
 
@@ -467,6 +536,7 @@ STEP void close_published(struct relock_client *client)
 static const struct relock_client_hook_ops ops = {
     .wait_begins = wait_begins,
     .wait_ends = wait_ends,
+    .hear = hear,
     .is_drained = is_drained,
     .close = close_published,
 };
@@ -482,9 +552,11 @@ RELOCK_UNCHECKED int relock_published_attach(struct relock_client *client)
     published = relock_published_of(client);
     published->client = client;
     relock_timer_init(&published->timer, fire);
+    published->long_ms = client->options.deadlock_ms > 0 ? client->options.deadlock_ms : LONG_MS;
     published->scan_at_ms = RELOCK_NEVER;
-    published->beat_at_ms = RELOCK_NEVER;
     published->look_at_ms = RELOCK_NEVER;
+    for (unsigned i = 0; i < RELOCK_PUBLISHED_HASHES; i++)
+        published->hashes[i].due_ms = RELOCK_NEVER;
     return RELOCK_OK;
 }
 

@@ -150,7 +150,7 @@ static void step_init(struct relock_proof_step *step, const struct relock_graph 
 {
     const struct relock_graph_wait *wait = &graph->waits[graph->holds[hold].wait];
 
-    *step = (struct relock_proof_step){.serial = wait->serial};
+    *step = (struct relock_proof_step){.serial = wait->serial, .lock = wait->lock};
     copy(step->id, sizeof(step->id), graph->holds[hold].id, sizeof(step->id));
     copy(step->field, sizeof(step->field), graph->holds[hold].field, sizeof(step->field));
     copy(step->wait_id, sizeof(step->wait_id), wait->id, sizeof(step->wait_id));
@@ -223,6 +223,7 @@ enum relock_proof_state relock_proof_check(struct relock_proof *proof,
         if (hold == NONE)
             return RELOCK_PROOF_GONE;
         at = &graph->waits[graph->holds[hold].wait];
+        step->lock = at->lock;
         if (at != first && is_younger(at, first))
             return RELOCK_PROOF_GONE;
         if (proof->n_looks == 1 && at->beat > 0)

@@ -64,13 +64,27 @@ static bool parse(const char *text, size_t len, struct message *message)
     return message->number.data || message->side;
 }
 
+/* Returns whether the message is for a layer above. */
+static bool hear_above(struct relock_client *client, struct relock_text text)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_client_hook *hook;
+    bool is_heard = false;
+
+    RELOCK_HOOKS_FOREACH(client, hook, hear)
+    {
+        is_heard |= hook->ops->hear(client, text);
+    }
+    return is_heard;
+}
+
 static void hear(struct relock_client *client, const char *text, size_t len)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *resource;
     struct message message;
 
-    if (!parse(text, len, &message))
+    if (hear_above(client, (struct relock_text){text, len}) || !parse(text, len, &message))
         return;
     resource = relock_resources_find(client, message.name.data, message.name.len, message.side);
     if (message.number.data) {

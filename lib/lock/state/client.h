@@ -20,6 +20,7 @@
 #include "lock/state/hold.h"
 #include "lock/state/keys.h"
 #include "lock/state/task.h"
+#include "redis/server/command.h"
 #include "redis/server/server.h"
 
 #include <relock.h>
@@ -151,6 +152,9 @@ struct relock_client_hook_ops {
 
     /* A wait that began is over. */
     void (*wait_ends)(struct relock_client *client, struct relock_waiter *waiter);
+
+    /* A message has come to the inbox. Returns whether it is for this layer. */
+    bool (*hear)(struct relock_client *client, struct relock_text message);
 
     /* The client is being freed, and no call is inside it: releases all that this layer holds.
      * Unlocks the mutex meanwhile. */

@@ -46,7 +46,6 @@ static void set_defaults(struct relock_options *options)
     default_to(&options->recheck_ms, 5000);
     default_to(&options->handoff_ms, 10);
     default_to(&options->replica_timeout_ms, 1000);
-    default_to(&options->deadlock_ms, 1000);
     if (options->connections == 0)
         options->connections = 8;
     if (options->log_level == 0)

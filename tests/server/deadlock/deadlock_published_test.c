@@ -163,6 +163,134 @@ static void a_hash_that_nobody_confirms_proves_nothing(void **state)
     assert_true(wait_for_no_keys(f->probe));
 }
 
+/* ---- asked, and alert ------------------------------------------------------------------------ */
+
+#define N_ASKS 20
+#define BEAT_MS 250    /* a client that nobody asks sends its hash so often */
+#define RELAXED_MS 100 /* the default of `deadlock_ms` while there are no deadlocks */
+#define ATTEMPTS 5
+
+struct beat {
+    struct probe *probe;
+    const char *hash;
+    long long last;
+};
+
+static long long beat_now(const struct beat *beat)
+{
+    return probe_int(beat->probe,
+                     "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat')or(0))) 1 %s",
+                     beat->hash);
+}
+
+static bool has_grown(void *arg)
+{
+    const struct beat *beat = arg;
+
+    return beat_now(beat) > beat->last;
+}
+
+static void a_client_that_is_asked_sends_its_hash_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct beat beat = {f->probe, w.hash, 0};
+    char inbox[80];
+    uint64_t from_ms;
+
+    snprintf(inbox, sizeof(inbox), "relock_client:{%s}", relock_client_id(w.client));
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    actor_begin_acquire(w.actor, w.theirs, &how);
+    assert_true(probe_wait_key(f->probe, w.hash));
+    assert_true(probe_wait_subscribers(f->probe, inbox, 1));
+    from_ms = now_ms();
+    for (int i = 0; i < N_ASKS; i++) {
+        beat.last = beat_now(&beat);
+        assert_int_equal(probe_int(f->probe, "PUBLISH %s waits", inbox), 1);
+        assert_true(wait_until(has_grown, &beat, SOON_MS));
+    }
+    assert_true(now_ms() - from_ms < slow_ms(N_ASKS * BEAT_MS / 2));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(w.actor), RELOCK_CANCELLED);
+    end_waiting(f, &w);
+    relock_cancel_free(how.cancel);
+}
+
+/* How long a wait inside another lock has lasted when it is published. */
+static unsigned long published_after(struct fixture *f, struct relock_client *client)
+{
+    struct relock_lock *mine = fixture_lock(f, client, "mine");
+    struct relock_lock *theirs = fixture_lock(f, client, "theirs");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *actor = actor_start();
+    unsigned long after_ms;
+    char hash[64], field[64];
+
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(client));
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
+    assert_result(actor_lock(actor, mine), RELOCK_OK);
+    actor_begin_acquire(actor, theirs, &how);
+    assert_true(probe_wait_key(f->probe, hash));
+    snprintf(field, sizeof(field), "%s",
+             probe_only_field(f->probe, "mine") + strlen(relock_client_id(client)) + 1);
+    after_ms = strtoul(strchr(probe_text(f->probe, "HGET %s %s", hash, field), ' '), NULL, 10);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(actor), RELOCK_CANCELLED);
+    assert_result(actor_unlock(actor, mine), RELOCK_OK);
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_true(probe_wait_no_key(f->probe, hash, SOON_MS));
+    relock_cancel_free(how.cancel);
+    return after_ms;
+}
+
+/* Of some waits, since the first beat may have been missed. */
+static unsigned long soonest_published(struct fixture *f, struct relock_client *client)
+{
+    unsigned long soonest_ms = published_after(f, client);
+
+    for (int i = 1; i < ATTEMPTS; i++) {
+        unsigned long after_ms = published_after(f, client);
+
+        soonest_ms = after_ms < soonest_ms ? after_ms : soonest_ms;
+    }
+    return soonest_ms;
+}
+
+static void play_deadlock(struct fixture *f, struct relock_client *const clients[2])
+{
+    struct ring ring = ring_of(f, clients, 2);
+
+    ring_close(&ring);
+    (void)ring_assert_one_is_refused(&ring);
+}
+
+/* Both clients know of it, the victim and the other one. */
+static void after_a_deadlock_waits_are_published_earlier(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *clients[] = {ring_client(f, 0, 0), ring_client(f, 1, 0)};
+
+    assert_true(published_after(f, clients[0]) >= RELAXED_MS);
+    play_deadlock(f, clients);
+    assert_true(soonest_published(f, clients[0]) < RELAXED_MS);
+    assert_true(soonest_published(f, clients[1]) < RELAXED_MS);
+}
+
+static void a_deadlock_changes_no_time_that_the_program_has_set(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *clients[] = {ring_client(f, 0, DEADLOCK_MS),
+                                       ring_client(f, 1, DEADLOCK_MS)};
+
+    play_deadlock(f, clients);
+    assert_true(published_after(f, clients[0]) >= DEADLOCK_MS);
+    assert_true(published_after(f, clients[1]) >= DEADLOCK_MS);
+}
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
 /* Without the right to the key, and one line in the log. */
 static void a_user_without_the_right_is_told_once(void **state)
 {
@@ -195,6 +323,9 @@ int main(void)
         SERVER_TEST(a_forked_child_leaves_the_hash_alone),
         SERVER_TEST(a_wait_of_an_owner_without_locks_is_not_published),
         SERVER_TEST(a_hash_that_nobody_confirms_proves_nothing),
+        SERVER_TEST(a_client_that_is_asked_sends_its_hash_at_once),
+        SERVER_TEST(after_a_deadlock_waits_are_published_earlier),
+        SERVER_TEST(a_deadlock_changes_no_time_that_the_program_has_set),
         SERVER_TEST(a_user_without_the_right_is_told_once),
     };
 
