@@ -19,18 +19,20 @@
  *   COUNTS                     relock_chain_counts                    lib/deadlock/chain.c
  *   publisher                  publish, on_sent                       lib/deadlock/published.c
  *   execute                    scripts/publish_waits.lua
- *   seeker, look()             relock_chain_follow                    lib/deadlock/chain.c
+ *   seeker, look(), further()  relock_chain_follow                    lib/deadlock/chain.c
  *   the end of look()          proofs_conclude                        lib/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/deadlock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
- * Each command of a look is one step, so all may change between two of them.
+ * Each command of a look is one step, so all may change between two of them. The first look follows
+ * the chain; a further one asks for all at once, and its answers come in any order. The holder of a
+ * lock and its wait are two steps, as in a cluster; elsewhere one command reads both.
  *
  * To keep the search small, numbers mean only what the protocol reads from them. A hold and a wait
  * have the number of the acquire (ID), because they are compared for equality only. The time of a
  * hash is later than all that are known. Of a beat, a proof knows by how much it has grown, up to
- * two. A client sends another beat as long as a proof waits for one: in the library it sends four
- * in a second.
+ * two. A client sends another beat as long as a proof waits for one: in the library it is asked for
+ * these by a message, and sends four in a second if the message is lost.
  *
  * Left out: readers, commands that run late over dead connections (they carry an old beat, so the
  * script refuses them), and time: a wait may be published as soon as it has begun. Owners act in one
@@ -379,34 +381,24 @@ next:
 #define BEATS_NEEDED 2
 #endif
 
+#ifdef BAD_NO_ORDER
+#define IS_YOUNGER false
+#else
+#define IS_YOUNGER (a > my_at || (a == my_at && w > my_serial))
+#endif
+
 /* Takes what the holder of `l` waits for, and goes on to that lock. */
-inline follow(me, nth)
+inline follow(me)
 {
     if
     :: w == 0 -> over = true
     :: w != 0 && w == my_serial ->
-        found = (steps > 0); over = true;
-        if :: nth > 1 && (steps != members || pn[steps] != hn) -> same = false :: else fi;
-        pn[steps] = hn
+        found = (steps > 0); over = true; pn[steps] = hn; pl[steps] = l
     :: else ->
         if
-#ifndef BAD_NO_ORDER
-        :: a > my_at || (a == my_at && w > my_serial) -> over = true
-#endif
-        :: steps == MEMBERS -> over = true
+        :: IS_YOUNGER || steps == MEMBERS -> over = true
         :: else ->
-            if
-            :: nth == 1 -> pn[steps] = hn; pw[steps] = w; pc[steps] = hc
-            :: nth > 1 && (pn[steps] != hn || pw[steps] != w) -> same = false
-            :: else
-            fi;
-            if
-            :: nth == 2 && hc != CLIENT(me) ->
-                proves[PROOF(me, steps)] = hc + 1; grown[PROOF(me, steps)] = 0
-            :: nth == 3 && hc != CLIENT(me) && grown[PROOF(me, steps)] < BEATS_NEEDED ->
-                same = false
-            :: else
-            fi;
+            pn[steps] = hn; pw[steps] = w; pc[steps] = hc; pl[steps] = l;
             steps++; l = nl
         fi
     fi;
@@ -434,19 +426,18 @@ inline see(me)
     k = 0; o = 0
 }
 
-inline end_look(me, nth)
+inline end_look(me)
 {
-    if :: nth == 1 -> members = steps; if :: found -> see(me) :: else fi :: else fi;
+    members = steps;
+    if :: found -> see(me) :: else fi;
     l = 0; hc = 0; hn = 0; steps = 0; over = false
 }
 
-/*
- * Follows the locks from the one that `me` wants. `found` if they lead to `me`, its wait is the
- * youngest, and, unless it is the first look, each step is as it was.
- */
-inline look(me, nth)
+/* Follows the locks from the one that `me` wants. `found` if they lead to `me`, and its wait is the
+ * youngest. */
+inline look(me)
 {
-    found = false; same = true; l = mine;
+    found = false; l = mine;
     do
     :: atomic { !over && hc == 0 ->                     /* who holds it */
             if
@@ -462,11 +453,11 @@ inline look(me, nth)
                         w = serial[o]; a = at[o]; nl = wants[o]
                     :: else
                     fi;
-                    o = 0; follow(me, nth); hc = 0
+                    o = 0; follow(me); hc = 0
                 :: else -> hc = hc + 1
                 fi
             fi;
-            if :: over -> end_look(me, nth); break :: else fi }
+            if :: over -> end_look(me); break :: else fi }
     :: atomic { !over && hc != 0 ->                     /* the hash of that client */
             hc--;
             if
@@ -475,15 +466,73 @@ inline look(me, nth)
                 nl = hash_lock[FIELD(hc, l)]
             :: else
             fi;
-            follow(me, nth); hc = 0;
-            if :: over -> end_look(me, nth); break :: else fi }
+            follow(me); hc = 0;
+            if :: over -> end_look(me); break :: else fi }
+    od
+}
+
+/* The hold of this step is there. The last one is that of `me`, who still waits. */
+inline check_hold(me, j)
+{
+    same = same && r_number[pl[j]] == pn[j] &&
+           r_client[pl[j]] == (j == members -> CLIENT(me) : pc[j]);
+    o = s_owner[pl[j]];
+    same = same && (j != members || (m_number[pl[j]] == pn[j] && COUNTS(pl[j]) && o == me &&
+                                     serial[me] == my_serial && !refused[me]));
+    o = 0
+}
+
+/* Its owner still waits as before. */
+inline check_wait(me, j, nth)
+{
+    if
+    :: pc[j] == CLIENT(me) ->
+        o = s_owner[pl[j]];
+        if
+        :: m_number[pl[j]] != pn[j] || !COUNTS(pl[j]) -> same = false
+        :: else -> same = same && serial[o] == pw[j] && !refused[o] && at[o] != 0
+        fi;
+        o = 0
+    :: else ->
+        a = hash_at[FIELD(pc[j], pl[j])]; w = pw[j];
+        same = same && hash_number[FIELD(pc[j], pl[j])] == pn[j] &&
+               hash_wait[FIELD(pc[j], pl[j])] == w && !IS_YOUNGER;
+        a = 0; w = 0;
+        if
+        :: nth == 2 -> proves[PROOF(me, j)] = pc[j] + 1; grown[PROOF(me, j)] = 0
+        :: nth == 3 && grown[PROOF(me, j)] < BEATS_NEEDED -> same = false
+        :: else
+        fi
+    fi
+}
+
+/* A bit for each command of a further look; the last hold has no wait that is asked for. */
+#define HOLD_OF(j) (1 << (2 * (j)))
+#define WAIT_OF(j) (1 << (2 * (j) + 1))
+#define ALL_OF(n) (WAIT_OF(n) - 1)
+
+/* Checks each step of the cycle anew, in any order. `same` if all are as they were. */
+inline further(me, nth)
+{
+    same = true; asked = ALL_OF(members);
+    do
+    :: atomic { (asked & HOLD_OF(0)) -> asked = asked - HOLD_OF(0); check_hold(me, 0) }
+    :: atomic { (asked & WAIT_OF(0)) -> asked = asked - WAIT_OF(0); check_wait(me, 0, nth) }
+    :: atomic { (asked & HOLD_OF(1)) -> asked = asked - HOLD_OF(1); check_hold(me, 1) }
+#if OWNERS > 2
+    :: atomic { (asked & WAIT_OF(1)) -> asked = asked - WAIT_OF(1); check_wait(me, 1, nth) }
+    :: atomic { (asked & HOLD_OF(2)) -> asked = asked - HOLD_OF(2); check_hold(me, 2) }
+#endif
+    :: asked == 0 -> break
     od
 }
 
 #ifdef WHOLE_LOOKS
-#define LOOK(nth) atomic { look(me, nth) }
+#define LOOK atomic { look(me) }
+#define FURTHER(nth) atomic { further(me, nth) }
 #else
-#define LOOK(nth) look(me, nth)
+#define LOOK look(me)
+#define FURTHER(nth) further(me, nth)
 #endif
 
 /* Of a step that waits for a beat. */
@@ -491,8 +540,8 @@ inline look(me, nth)
 
 proctype seeker(byte me)
 {
-    byte mine, my_serial, my_at, members, steps, l, k, nl, w, a, hc, hn, o, i;
-    byte pn[OWNERS], pw[OWNERS], pc[OWNERS];
+    byte mine, my_serial, my_at, members, steps, l, k, nl, w, a, hc, hn, o, i, asked;
+    byte pn[OWNERS], pw[OWNERS], pc[OWNERS], pl[OWNERS];
     byte done;
     short cycle;
     bool found, same, real, over;
@@ -505,15 +554,15 @@ end:
     :: atomic { serial[me] != 0 && at[me] != 0 && serial[me] != done ->
 #endif
             my_serial = serial[me]; my_at = at[me]; mine = wants[me]; done = my_serial }
-        LOOK(1);
+        LOOK;
         if
         :: !found -> goto next
         :: else
         fi;
 #ifndef BAD_ONE_LOOK
-        LOOK(2);
+        FURTHER(2);
         if
-        :: !found || !same -> goto next
+        :: !same -> goto next
         :: else
         fi;
 #ifndef BAD_NO_BEAT
@@ -521,9 +570,9 @@ end:
         :: i == members -> i = 0; break
         :: i < members && !LACKS(i) -> i++
         od;
-        LOOK(3);
+        FURTHER(3);
         if
-        :: !found || !same -> goto next
+        :: !same -> goto next
         :: else
         fi;
 #endif
@@ -559,7 +608,7 @@ next:
             do
             :: i == OWNERS -> break
             :: i < OWNERS ->
-                pn[i] = 0; pw[i] = 0; pc[i] = 0;
+                pn[i] = 0; pw[i] = 0; pc[i] = 0; pl[i] = 0;
                 proves[PROOF(me, i)] = 0; grown[PROOF(me, i)] = 0; i++
             od;
             i = 0 }
