@@ -15,8 +15,9 @@ ARGV[4]  for each hold whose owner waits "<field> <length> <value>", where the f
          of the hold, or its token, and the value "<at> <ms> <serial> <form> <lock>": see
          docs/wire.md; <at> is 0 if the wait has not been published yet. Empty: no owner waits
 
-Returns  { the time of the server in us, which is <at> in place of 0; 1 if another client has read
-         the hash since the last time, else 0 }; nil if the beat is too old
+Returns  { the time of the server in us, which is <at> in place of 0; 2 if another client has asked
+         for beats since the last time, 1 if it has only read the hash, else 0 }; nil if the beat is
+         too old
 ]]
 local time = redis.call('time')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -31,7 +32,8 @@ redis.call('del', KEYS[1])
 if asker then -- this is the second beat since it asked
     redis.pcall('publish', 'relock_client:{' .. asker .. '}', 'beats')
 end
-local answer = { tonumber(now), looked and 1 or 0 }
+local asks = looked and #looked == 36
+local answer = { tonumber(now), asks and 2 or looked and 1 or 0 }
 if waits == '' then
     return answer
 end
@@ -43,7 +45,7 @@ while at <= #waits do
 end
 redis.call('hset', KEYS[1], 'beat', ARGV[2])
 redis.call('hset', KEYS[1], 'client', ARGV[3])
-if looked and #looked == 36 then
+if asks then
     redis.call('hset', KEYS[1], 'asker', looked)
 end
 redis.call('pexpire', KEYS[1], ARGV[1])

@@ -183,6 +183,8 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
         published->look_pause_ms = 0;
         published->hashes[TOKENS].is_dirty = true;
     }
+    if (looked > 1) /* and the message may not have come */
+        relock_published_alert(client);
     if (looked > 0)
         hash->is_dirty = hash->is_dirty || hash->may_exist;
     if (!hash->may_exist)

@@ -100,13 +100,17 @@ static void a_forked_child_leaves_the_hash_alone(void **state)
 {
     struct fixture *f = *state;
     struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
 
-    actor_begin_timedlock(w.actor, w.theirs, slow_ms(10 * DEADLOCK_MS));
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    actor_begin_acquire(w.actor, w.theirs, &how);
     assert_true(probe_wait_key(f->probe, w.hash));
     assert_int_equal(child_wait(child_start(free_inherited, w.client), SOON_MS), EXIT_SUCCESS);
     assert_true(probe_wait_key(f->probe, w.hash));
-    assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(w.actor), RELOCK_CANCELLED);
     end_waiting(f, &w);
+    relock_cancel_free(how.cancel);
 }
 
 /* It has joined the line and listens. */
