@@ -1,8 +1,9 @@
 /*
  * Processes nest locks, each in two threads, mostly in one order and often in another one. So they
- * wait for each other in cycles all the time, and some waits have a limit. All of them record what
- * they hold and wait for, in memory that they share (wait_record.h). So a wait that is refused must
- * have been in a cycle, one wait of each cycle is refused, and no cycle stands for long.
+ * wait for each other in cycles all the time, some waits have a limit, and some are cancelled. All
+ * of them record what they hold and wait for, in memory that they share (wait_record.h). So a wait
+ * that is refused must have been in a cycle, one wait of each cycle is refused, and no cycle stands
+ * for long.
  *
  * RELOCK_STRESS_HOLDS: goes on until they have acquired locks so often, 1000000 say.
  */
@@ -24,8 +25,9 @@
 #define N_LOCKS 63
 #define N_KINDS 7
 #define N_NESTED 3
-#define N_TAKEN 4  /* of the locks, by those who do not keep the order: so they meet */
-#define ORDERED 31 /* as many nests keep the order, before one does not */
+#define N_TAKEN 4   /* of the locks, by those who do not keep the order: so they meet */
+#define ORDERED 31  /* as many nests keep the order, before one does not */
+#define CANCELS 128 /* before one of so many waits, a worker cancels that of another one */
 #define DEADLOCK_MS 50
 #define STANDS_MS ((uint64_t)SOON_MS)       /* far beyond what a cycle may take */
 #define LUCKLESS_MS (3 * (uint64_t)SOON_MS) /* how much longer it goes on without a cycle */
@@ -42,7 +44,9 @@ struct worker {
     struct storm *storm;
     int me;
     unsigned seed;
-    struct relock_lock **locks; /* of its client */
+    struct relock_lock **locks;   /* of its client */
+    struct worker *next;          /* of its client */
+    struct relock_cancel *cancel; /* of the wait in progress, or NULL; guarded by `cancels` */
 };
 
 /* A client, in a process or in a thread of its own. */
@@ -73,15 +77,46 @@ static int64_t some_wait(struct worker *worker)
                                               : 1 + (int64_t)storm_random(&worker->seed, 600);
 }
 
+static pthread_mutex_t cancels = PTHREAD_MUTEX_INITIALIZER;
+
+static struct relock_cancel *new_cancel(struct worker *worker)
+{
+    struct relock_cancel *new;
+
+    if (relock_cancel_new(&new) != RELOCK_OK)
+        abort();
+    pthread_mutex_lock(&cancels);
+    worker->cancel = new;
+    pthread_mutex_unlock(&cancels);
+    return new;
+}
+
+static void free_cancel(struct worker *worker)
+{
+    pthread_mutex_lock(&cancels);
+    worker->cancel = relock_cancel_free(worker->cancel);
+    pthread_mutex_unlock(&cancels);
+}
+
+static void cancel(struct worker *worker)
+{
+    pthread_mutex_lock(&cancels);
+    if (worker->cancel)
+        relock_cancel_fire(worker->cancel);
+    pthread_mutex_unlock(&cancels);
+}
+
 /* Returns false if it did not get the lock. */
 static bool acquire(struct worker *worker, int lock)
 {
     struct wait_record *record = &worker->storm->record;
-    struct relock_how how = {.wait_ms = some_wait(worker)};
+    struct relock_how how = {.wait_ms = some_wait(worker), .cancel = new_cancel(worker)};
     enum wait_end end = WAIT_ACQUIRED;
     const char *wrong;
     int r;
 
+    if (storm_random(&worker->seed, CANCELS) == 0)
+        cancel(worker->next);
     wait_record_begin(record, worker->me, lock);
     r = relock_acquire(worker->locks[lock], &how, NULL);
     if (r == RELOCK_E_DEADLOCK)
@@ -89,9 +124,10 @@ static bool acquire(struct worker *worker, int lock)
     else if (r != RELOCK_OK)
         end = WAIT_LATE;
     wrong = wait_record_end(record, worker->me, end);
-    if (end == WAIT_LATE && (r != RELOCK_TIMEOUT && r != RELOCK_E_CONN))
+    free_cancel(worker);
+    if (end == WAIT_LATE && r != RELOCK_TIMEOUT && r != RELOCK_CANCELLED && r != RELOCK_E_CONN)
         wrong = "not acquired";
-    if (end == WAIT_LATE && how.wait_ms == RELOCK_FOREVER)
+    if (end == WAIT_LATE && r != RELOCK_CANCELLED && how.wait_ms == RELOCK_FOREVER)
         wrong = "a wait without a limit has ended";
     if (wrong)
         complain(worker, wrong, lock, r);
@@ -265,6 +301,7 @@ static void init(struct program *program, struct fixture *f, struct storm *storm
             .me = first + i,
             .seed = seed + (unsigned)(first + i),
             .locks = program->locks,
+            .next = &program->workers[(i + 1) % N_THREADS],
         };
 }
 
