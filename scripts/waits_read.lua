@@ -14,7 +14,9 @@ local function read_wait(hash, field)
         return
     end
     local client = redis.call('hget', hash, 'client')
-    redis.call('hset', hash, 'looked', ARGV[1])
+    if ARGV[1] ~= '' or not redis.call('hget', hash, 'looked') then -- one that asks is kept
+        redis.call('hset', hash, 'looked', ARGV[1])
+    end
     if ARGV[1] ~= '' then
         redis.pcall('publish', 'relock_client:{' .. client:sub(1, 36) .. '}', 'waits')
     end

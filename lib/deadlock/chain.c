@@ -43,9 +43,10 @@ STEP void refuse(struct relock_client *client, struct relock_graph *graph,
     relock_resource_end_wait(waiter, RELOCK_WAITER_REFUSED, &client->mutex);
 }
 
-/* Returns whether the wait has a proof that another look is to continue. */
+/* Returns whether the wait has a proof that another look is to continue. `is_new`: it has just
+ * begun. */
 STEP bool decide(struct relock_client *client, struct relock_graph *graph,
-                 struct relock_waiter *waiter)
+                 struct relock_waiter *waiter, bool *is_new)
 {
     size_t wait = relock_graph_find(graph, client->id, waiter->wait.serial);
     enum relock_proof_state state = RELOCK_PROOF_GONE;
@@ -61,6 +62,7 @@ STEP bool decide(struct relock_client *client, struct relock_graph *graph,
     if (state == RELOCK_PROOF_GONE) {
         free(waiter->wait.proof);
         waiter->wait.proof = relock_graph_search(graph, wait);
+        *is_new |= waiter->wait.proof != NULL;
     }
     return waiter->wait.proof != NULL;
 }
@@ -70,6 +72,8 @@ static uint64_t pause_after(struct relock_published *published, bool has_proof, 
 {
     if (is_new)
         return published->proof_pause_ms = 0;
+    if (has_proof && !published->asks) /* beats came: they postpone the next one that asks */
+        return relock_clock_later(published->proof_pause_ms, SOON_MS);
     if (has_proof)
         return published->proof_pause_ms = relock_clock_sooner(
                    relock_clock_later(2 * published->proof_pause_ms, SOON_MS), SOON_MAX_MS);
@@ -87,15 +91,12 @@ static void proofs_conclude(struct relock_client *client, struct relock_graph *g
     bool is_new = false, has_proof = false;
     struct relock_waiter *at;
 
-    for (at = published->asleep; at; at = at->wait.next) {
-        const struct relock_proof *before = at->wait.proof;
-
-        has_proof |= decide(client, graph, at);
-        is_new |= at->wait.proof && at->wait.proof != before;
-    }
+    for (at = published->asleep; at; at = at->wait.next)
+        has_proof |= decide(client, graph, at, &is_new);
     published->has_proof = has_proof;
-    published->look_at_ms =
-        relock_clock_in(published->looks_again ? 0 : pause_after(published, has_proof, is_new));
+    published->look_at_ms = relock_clock_sooner(
+        published->look_at_ms,
+        relock_clock_in(published->looks_again ? 0 : pause_after(published, has_proof, is_new)));
     relock_published_arm(client);
 }
 
@@ -196,7 +197,7 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
                             ? (struct relock_text){request->field, 2 * RELOCK_TOKENS_PREFIX}
                             : relock_text_of(entry->client->id);
     }
-    call->args[0] = relock_text_of(published->has_proof ? entry->client->id : "");
+    call->args[0] = relock_text_of(published->asks ? entry->client->id : "");
     return true;
 }
 
@@ -429,6 +430,8 @@ void relock_chain_follow(struct relock_client *client)
     published->looks_again = published->n_asked > 0;
     if (published->looks_again)
         return;
+    published->asks = published->has_proof && !published->has_beats;
+    published->has_beats = false;
     published->graph = (struct relock_graph){.n_searches = before.n_searches};
     for (at = published->asleep; at; at = at->wait.next) {
         if (!proofs_concern(at))
@@ -441,5 +444,6 @@ void relock_chain_follow(struct relock_client *client)
     for (at = published->asleep; at; at = at->wait.next)
         if (at->wait.proof)
             follow_proof(client, at->wait.proof, &before);
+    published->has_proof = published->has_proof && published->n_asked > 0;
     relock_graph_clear(&before);
 }

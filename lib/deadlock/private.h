@@ -85,7 +85,8 @@ struct relock_proof {
         char wait_id[RELOCK_UUID_LEN + 1];
         size_t lock; /* for which its owner waits: in the graph of the last look */
         uint64_t serial;
-        uint64_t beat; /* that proves it */
+        uint64_t at_us; /* another one is that of another hash, whose beats prove nothing here */
+        uint64_t beat;  /* that proves it */
     } steps[];
 };
 
@@ -167,12 +168,14 @@ struct relock_published {
     bool looks_again;        /* a wait was published during the look that is in progress */
     uint64_t look_pause_ms;  /* after the last look that found nothing */
     uint64_t proof_pause_ms; /* after the last look that continued a proof */
-    bool has_proof;          /* the last look has left some: the next one asks for beats */
+    bool has_proof;          /* the last look has left some: the next timed one asks for beats */
+    bool has_beats;          /* those for which it asked are there: the next look does not ask */
+    bool asks;               /* the look that is in progress does */
 
     struct relock_published_hold *holds;
     size_t n_holds;
     struct relock_published_hash hashes[RELOCK_PUBLISHED_HASHES];
-    bool is_refused; /* the user may not write hashes, and that was logged */
+    uint64_t refused_until_ms; /* the user may not write hashes, and that was logged; or 0 */
 
     struct relock_graph graph; /* of the last look */
     unsigned n_asked;          /* commands of that look without an answer */

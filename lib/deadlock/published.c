@@ -21,7 +21,7 @@
  */
 
 #define LEASE_TEXT "5000" /* ms; of the hash of a client that has died */
-#define REFUSED_MS 60000  /* before another attempt of a user without the right */
+#define REFUSED_MS 5000   /* before another attempt of a user without the right */
 
 #define ALL 0    /* the hash by client id */
 #define TOKENS 1 /* that of plain locks */
@@ -49,7 +49,7 @@ static uint64_t beat_at(const struct relock_published *published, unsigned which
 
     if (hash->is_sent)
         return RELOCK_NEVER;
-    return hash->is_dirty && !published->is_refused ? 0 : hash->due_ms;
+    return hash->is_dirty ? published->refused_until_ms : hash->due_ms;
 }
 
 void relock_published_arm(struct relock_client *client)
@@ -124,6 +124,18 @@ STEP bool compose(struct send *send, const struct relock_client *client)
     return true;
 }
 
+/* Redis will have no hash, and no beat, so a late hash may be the next one there. Waits that go on
+ * are published as new ones then: their time tells other clients that this hash is another one. */
+STEP void renew_waits(struct relock_client *client)
+{
+    struct relock_waiter *at;
+
+    for (at = relock_published_of(client)->asleep; at; at = at->wait.next) {
+        at->wait.sent = 0;
+        at->wait.at_us = 0;
+    }
+}
+
 static void free_send(struct send *send)
 {
     free(send->client);
@@ -166,11 +178,19 @@ STEP bool learn_time(struct relock_client *client, uint64_t beat, uint64_t at_us
     return has_new;
 }
 
+/* Redis has waits, but no look is to come: the last one found that they were over, say. */
+static bool has_no_look(const struct relock_published *published)
+{
+    return published->hashes[ALL].may_exist && published->n_asked == 0 &&
+           published->look_at_ms == RELOCK_NEVER;
+}
+
 STEP void take_answer(struct relock_client *client, const struct send *send,
                       const struct redisReply *reply)
 {
     struct relock_published *published = relock_published_of(client);
     struct relock_published_hash *hash = &published->hashes[send->which];
+    struct relock_published_hash *tokens = &published->hashes[TOKENS];
     int64_t at_us = 0, looked = 0;
 
     if (!relock_reply_integer(relock_reply_at(reply, 0), &at_us) ||
@@ -178,12 +198,15 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
         looked = 1; /* a beat of this client is there that was never answered */
     hash->beat++;
     hash->may_exist = send->len > 0;
-    if (send->which == ALL && at_us > 0 && learn_time(client, hash->beat, (uint64_t)at_us)) {
+    if (send->which == ALL && at_us > 0 &&
+        (learn_time(client, hash->beat, (uint64_t)at_us) || has_no_look(published))) {
         published->look_at_ms = relock_clock_now_ms();
         published->look_pause_ms = 0;
-        published->hashes[TOKENS].is_dirty = true;
+        tokens->is_dirty = true;
     }
-    if (looked > 1) /* and the message may not have come */
+    if (!tokens->is_sent && tokens->due_ms == RELOCK_NEVER)
+        tokens->is_dirty = true; /* the owner of a wait may have acquired a plain lock */
+    if (looked > 1)              /* and the message may not have come */
         relock_published_alert(client);
     if (looked > 0)
         hash->is_dirty = hash->is_dirty || hash->may_exist;
@@ -202,11 +225,13 @@ STEP bool is_impossible(int result, const struct redisReply *reply)
 /* The mutex is unlocked meanwhile. */
 STEP void log_refusal(struct relock_client *client, int result, const struct redisReply *reply)
 {
+    struct relock_published *published = relock_published_of(client);
     char why[RELOCK_WHY_MAX];
+    bool is_logged = published->refused_until_ms > 0;
 
-    if (relock_published_of(client)->is_refused)
+    published->refused_until_ms = relock_clock_in(REFUSED_MS);
+    if (is_logged)
         return;
-    relock_published_of(client)->is_refused = true;
     relock_explain(why, &relock_script_publish_waits, relock_reply_error(reply));
     relock_mutex_unlock(&client->mutex);
     relock_log_cause(&client->log, (struct relock_cause){"waits not recorded", result},
@@ -227,11 +252,11 @@ STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entr
     hash->is_sent = false;
     hash->due_ms = relock_clock_in(RELOCK_PUBLISHED_BEAT_MS);
     if (result == RELOCK_OK) {
-        published->is_refused = false;
+        published->refused_until_ms = 0;
         take_answer(client, send, reply);
     } else if (is_impossible(result, reply)) {
         hash->may_exist = false;
-        hash->due_ms = relock_clock_in(REFUSED_MS);
+        hash->is_dirty = true;
         log_refusal(client, result, reply);
     } else if (entry->is_sent) {
         hash->may_exist = true;
@@ -280,6 +305,8 @@ static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRE
     }
     hash->is_dirty = false;
     hash->due_ms = RELOCK_NEVER;
+    if (new->len == 0 && (which == ALL || hash->may_exist))
+        renew_waits(client);
     if (new->len == 0 && !hash->may_exist) {
         free_send(new);
         return true;
@@ -427,8 +454,10 @@ STEP bool hear(struct relock_client *client, struct relock_text message)
     struct relock_published *published = relock_published_of(client);
 
     if (relock_text_is(message, "beats")) {
-        if (published->has_proof)
+        if (published->has_proof) {
             published->look_at_ms = 0;
+            published->has_beats = true;
+        }
         relock_published_arm(client);
         return true;
     }

@@ -150,7 +150,8 @@ static void step_init(struct relock_proof_step *step, const struct relock_graph 
 {
     const struct relock_graph_wait *wait = &graph->waits[graph->holds[hold].wait];
 
-    *step = (struct relock_proof_step){.serial = wait->serial, .lock = wait->lock};
+    *step = (struct relock_proof_step){
+        .serial = wait->serial, .at_us = wait->at_us, .lock = wait->lock};
     copy(step->id, sizeof(step->id), graph->holds[hold].id, sizeof(step->id));
     copy(step->field, sizeof(step->field), graph->holds[hold].field, sizeof(step->field));
     copy(step->wait_id, sizeof(step->wait_id), wait->id, sizeof(step->wait_id));
@@ -203,6 +204,7 @@ static size_t find_step(const struct relock_graph *graph, const struct relock_gr
             continue;
         if (hold->wait == NONE || graph->waits[hold->wait].is_over ||
             graph->waits[hold->wait].serial != step->serial ||
+            graph->waits[hold->wait].at_us != step->at_us ||
             strcmp(graph->waits[hold->wait].id, step->wait_id) != 0)
             return NONE;
         return i;

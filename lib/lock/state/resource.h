@@ -83,8 +83,8 @@ enum relock_waiter_end {
 struct relock_published_wait {
     struct relock_waiter *next, *prev; /* of the client: all waits that sleep, the oldest first */
     uint64_t serial;                   /* of the waits of this client; 0: it is not in the list */
-    uint64_t at_us;    /* when it was first published, on the clock of the server; 0: it was not */
-    uint64_t sent;     /* the beat with which it was sent for the first time */
+    uint64_t at_us;    /* since when it is published, on the clock of the server; 0: it is not */
+    uint64_t sent;     /* the last beat with which it was sent, before its time was known; or 0 */
     bool is_published; /* some hold of its owner is in `holds` */
     struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
 };

@@ -6,6 +6,8 @@
 #include "support/reactor.h"
 #include "support/ring.h"
 
+#include <stdio.h>
+
 static struct ring ring_of_clients(struct fixture *f, int n)
 {
     struct relock_client *clients[RING_MOST];
@@ -124,6 +126,70 @@ static void a_writer_waits_for_each_of_the_readers(void **state)
     ring_play_readers(*state, clients, true);
 }
 
+/* ---- locks that come later ------------------------------------------------------------------- */
+
+static bool one_has_ended(void *arg)
+{
+    struct actor *const *actors = arg;
+
+    return !actor_is_busy(actors[0]) || !actor_is_busy(actors[1]);
+}
+
+/* Of two clients, the owner of the first waits for what the second one holds. Another thread then
+ * acquires for it what the second one wants; before that, it may release what the owner had. */
+static void play_late_lock(struct fixture *f, fixture_constructor_fn *make, bool releases)
+{
+    struct relock_client *clients[] = {ring_client(f, 0, DEADLOCK_MS),
+                                       ring_client(f, 1, DEADLOCK_MS)};
+    struct relock_lock *first = fixture_lock(f, clients[0], "first"), *held[2], *late[2];
+    struct actor *actors[] = {actor_start(), actor_start()};
+    uint64_t owner = relock_owner_new();
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = owner};
+    char hash[64];
+
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(clients[0]));
+    for (int i = 0; i < 2; i++) {
+        held[i] = fixture_lock(f, clients[i], "held");
+        late[i] = fixture_lock_of(f, clients[i], "late", make);
+    }
+    assert_result(actor_lock(actors[1], held[1]), RELOCK_OK);
+    assert_result(relock_acquire(first, &how, NULL), RELOCK_OK);
+    actor_begin_acquire(actors[0], held[0], &how);
+    assert_true(probe_wait_key(f->probe, hash));
+    if (releases) {
+        assert_result(relock_release(first, owner), RELOCK_OK);
+        assert_true(probe_wait_no_key(f->probe, hash, SOON_MS));
+    }
+    assert_result(relock_acquire(late[0], &how, NULL), RELOCK_OK);
+    actor_begin_lock(actors[1], late[1]);
+    assert_true(wait_until(one_has_ended, (void *)actors, SOON_MS));
+    if (actor_is_busy(actors[0])) {
+        assert_result(actor_result(actors[1]), RELOCK_E_DEADLOCK);
+        assert_result(actor_unlock(actors[1], held[1]), RELOCK_OK);
+        assert_result(actor_result(actors[0]), RELOCK_OK);
+        assert_result(relock_release(held[0], owner), RELOCK_OK);
+        assert_result(relock_release(late[0], owner), RELOCK_OK);
+    } else {
+        assert_result(actor_result(actors[0]), RELOCK_E_DEADLOCK);
+        assert_result(relock_release(late[0], owner), RELOCK_OK);
+        assert_result(actor_result(actors[1]), RELOCK_OK);
+        assert_result(actor_unlock(actors[1], late[1]), RELOCK_OK);
+        assert_result(actor_unlock(actors[1], held[1]), RELOCK_OK);
+    }
+    if (!releases)
+        assert_result(relock_release(first, owner), RELOCK_OK);
+}
+
+static void an_owner_takes_part_again_with_a_later_lock(void **state)
+{
+    play_late_lock(*state, relock_lock_new, true);
+}
+
+static void a_plain_lock_that_comes_later_takes_part(void **state)
+{
+    play_late_lock(*state, relock_plainlock_new, false);
+}
+
 /* ---- waits without a cycle ------------------------------------------------------------------- */
 
 /* Of two clients, each holds a lock; both wait, but the second one for a time. */
@@ -204,6 +270,8 @@ int main(void)
         SERVER_TEST(owners_of_one_client_are_followed_in_its_memory),
         SERVER_TEST(calls_without_a_thread_take_part),
         SERVER_TEST(a_writer_waits_for_each_of_the_readers),
+        SERVER_TEST(an_owner_takes_part_again_with_a_later_lock),
+        SERVER_TEST(a_plain_lock_that_comes_later_takes_part),
         SERVER_TEST(a_fixed_lease_ends_the_chain),
         SERVER_TEST(a_client_may_stay_out_of_it),
         KINDS_TEST(a_hold_of_another_library_ends_the_chain),

@@ -140,31 +140,102 @@ static void a_wait_of_an_owner_without_locks_is_not_published(void **state)
     assert_true(wait_for_no_keys(f->probe));
 }
 
-/* Another client claims a wait, by hand, and does not confirm it: it has died, say. */
+#define DEAD_HASH "relock_waits:{9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10}"
+
+/* Another client, which holds "theirs", claims a wait for this lock by hand. It does not confirm
+ * it: it has died, say. */
+static void claim_a_wait(struct fixture *f, const char *lock)
+{
+    static const char claim[] =
+        "local\t_blank=string.char(32);"
+        "return(redis.call('hset',KEYS[1],'41','5'.._blank..'500'.._blank..'3'.._blank..'hash'.."
+        "_blank..ARGV[2],'client',ARGV[1].._blank..'peer','beat','7'))";
+
+    assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
+    assert_int_equal(probe_int(f->probe,
+                               "EVAL %s 1 " DEAD_HASH " 9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10 %s",
+                               claim, lock),
+                     3);
+}
+
 static void a_hash_that_nobody_confirms_proves_nothing(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = ring_client(f, 0, DEADLOCK_MS);
     struct relock_lock *mine = fixture_lock(f, client, "mine");
     struct relock_lock *theirs = fixture_lock(f, client, "theirs");
-    static const char peer[] = "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10";
-    static const char claim[] =
-        "local\t_blank=string.char(32);"
-        "return(redis.call('hset',KEYS[1],'41','5'.._blank..'500'.._blank..'3'.._blank..'hash'.."
-        "_blank..'mine','client',ARGV[1].._blank..'peer','beat',ARGV[2]))";
-    char hash[80];
 
     assert_result(relock_lock(mine), RELOCK_OK);
-    assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
-    snprintf(hash, sizeof(hash), "relock_waits:{%s}", peer);
-    assert_int_equal(probe_int(f->probe, "EVAL %s 1 %s %s 7", claim, hash, peer), 3);
+    claim_a_wait(f, "mine");
     assert_result(relock_timedlock(theirs, (int64_t)slow_ms(6 * DEADLOCK_MS)), RELOCK_TIMEOUT);
-    assert_int_equal(probe_int(f->probe, "HEXISTS %s looked", hash), 1);
-    probe_int(f->probe, "DEL %s", hash);
+    assert_int_equal(probe_int(f->probe, "HEXISTS " DEAD_HASH " looked"), 1);
+    probe_int(f->probe, "DEL " DEAD_HASH);
     assert_true(peer_unlock(f->probe, "theirs", PEER));
     assert_result(relock_unlock(mine), RELOCK_OK);
     assert_int_equal(stats_of(client).deadlocks, 0);
     assert_true(wait_for_no_keys(f->probe));
+}
+
+/* It ends the chain, so the looks are plain: the client that asks is not forgotten for them. */
+static void a_look_that_does_not_ask_keeps_who_asks(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = {.client = ring_client(f, 0, DEADLOCK_MS)};
+
+    w.mine = fixture_lock(f, w.client, "mine");
+    w.theirs = fixture_lock(f, w.client, "theirs");
+    assert_result(relock_lock(w.mine), RELOCK_OK);
+    claim_a_wait(f, "free");
+    probe_int(f->probe, "HSET " DEAD_HASH " looked asker");
+    assert_result(relock_timedlock(w.theirs, (int64_t)slow_ms(6 * DEADLOCK_MS)), RELOCK_TIMEOUT);
+    assert_string_equal(probe_text(f->probe, "HGET " DEAD_HASH " looked"), "asker");
+    probe_int(f->probe, "HDEL " DEAD_HASH " looked");
+    assert_result(relock_timedlock(w.theirs, (int64_t)slow_ms(6 * DEADLOCK_MS)), RELOCK_TIMEOUT);
+    assert_int_equal(probe_int(f->probe, "HEXISTS " DEAD_HASH " looked"), 1); /* it has looked */
+    probe_int(f->probe, "DEL " DEAD_HASH);
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_result(relock_unlock(w.mine), RELOCK_OK);
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+#define STORM_MS 2000
+#define CALM \
+    300 /* scripts in that time: there would be 1,000 and more if each answer made an ask */
+
+/* Two clients and the dead one wait for each other, so the proof is never complete. */
+static void a_proof_that_a_dead_client_holds_up_costs_little(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *clients[] = {ring_client(f, 0, DEADLOCK_MS),
+                                       ring_client(f, 1, DEADLOCK_MS)};
+    struct relock_lock *a[] = {fixture_lock(f, clients[0], "a"), fixture_lock(f, clients[0], "b")};
+    struct relock_lock *b[] = {fixture_lock(f, clients[1], "b"),
+                               fixture_lock(f, clients[1], "theirs")};
+    struct actor *actors[] = {actor_start(), actor_start()};
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    long long n_calls;
+
+    claim_a_wait(f, "a");
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_result(actor_lock(actors[0], a[0]), RELOCK_OK);
+    assert_result(actor_lock(actors[1], b[0]), RELOCK_OK);
+    actor_begin_acquire(actors[1], b[1], &how);
+    assert_true(wait_for_waiters(clients[1], 1));
+    let_pass(2 * DEADLOCK_MS); /* then the other one is the victim, who looks */
+    actor_begin_acquire(actors[0], a[1], &how);
+    let_pass(2 * DEADLOCK_MS);
+    n_calls = probe_script_calls(f->probe);
+    let_pass(STORM_MS);
+    assert_in_range(probe_script_calls(f->probe) - n_calls, 1, CALM);
+    relock_cancel_fire(how.cancel);
+    for (int i = 0; i < 2; i++)
+        assert_result(actor_result(actors[i]), RELOCK_CANCELLED);
+    assert_result(actor_unlock(actors[0], a[0]), RELOCK_OK);
+    assert_result(actor_unlock(actors[1], b[0]), RELOCK_OK);
+    probe_int(f->probe, "DEL " DEAD_HASH);
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_true(wait_for_no_keys(f->probe));
+    relock_cancel_free(how.cancel);
 }
 
 /* ---- asked, and alert ------------------------------------------------------------------------ */
@@ -318,6 +389,38 @@ static void a_user_without_the_right_is_told_once(void **state)
     assert_true(wait_for_no_keys(f->probe));
 }
 
+/* It tries again after a while, also if all waits had ended by then. */
+static void a_user_who_gets_the_right_later_uses_it(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct relock_lock *mine, *theirs;
+    struct relock_client *client;
+    struct actor *actor = actor_start();
+    char hash[64];
+
+    rights_give(f, WIRE_PAGE, "reentrant", "~relock_waits:");
+    client = rights_client(f, slow_ms(NEVER_MS), 0);
+    mine = fixture_lock(f, client, "orders:1");
+    theirs = fixture_lock(f, client, "orders:2");
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(client));
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "orders:2", PEER, PEER_LEASE_MS));
+    assert_result(actor_lock(actor, mine), RELOCK_OK);
+    assert_result(actor_timedlock(actor, theirs, (int64_t)slow_ms(1500)), RELOCK_TIMEOUT);
+    assert_true(log_wait(f->log, "waits are not recorded", SOON_MS));
+    let_pass(2 * BEAT_MS); /* it would have sent a hash that is empty now */
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " RIGHTS_USER " ~relock_waits:{*") >= 0, 1);
+    actor_begin_acquire(actor, theirs, &how);
+    assert_true(probe_wait_key(f->probe, hash));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(actor), RELOCK_CANCELLED);
+    assert_result(actor_unlock(actor, mine), RELOCK_OK);
+    assert_true(peer_unlock(f->probe, "orders:2", PEER));
+    assert_true(wait_for_no_keys(f->probe));
+    relock_cancel_free(how.cancel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,10 +430,13 @@ int main(void)
         SERVER_TEST(a_forked_child_leaves_the_hash_alone),
         SERVER_TEST(a_wait_of_an_owner_without_locks_is_not_published),
         SERVER_TEST(a_hash_that_nobody_confirms_proves_nothing),
+        SERVER_TEST(a_look_that_does_not_ask_keeps_who_asks),
+        SERVER_TEST(a_proof_that_a_dead_client_holds_up_costs_little),
         SERVER_TEST(a_client_that_is_asked_sends_its_hash_at_once),
         SERVER_TEST(after_a_deadlock_waits_are_published_earlier),
         SERVER_TEST(a_deadlock_changes_no_time_that_the_program_has_set),
         SERVER_TEST(a_user_without_the_right_is_told_once),
+        SERVER_TEST(a_user_who_gets_the_right_later_uses_it),
     };
 
     return SERVER_TESTS_RUN(tests);

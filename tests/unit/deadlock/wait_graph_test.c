@@ -121,16 +121,22 @@ static void each_of_several_readers_is_followed(void **state)
 }
 
 /* Returns what the third look says. */
-static enum relock_proof_state prove(uint64_t beat, const char *number, uint64_t serial)
+static enum relock_proof_state prove_at(uint64_t at_us, uint64_t beat, const char *number,
+                                        uint64_t serial)
 {
     struct relock_proof *proof = relock_graph_search(&graph, look("9", 1, 10, 4));
     enum relock_proof_state state;
 
     assert_non_null(proof);
     assert_int_equal(relock_proof_check(proof, &graph, look("9", 1, 10, 5)), RELOCK_PROOF_OPEN);
-    state = relock_proof_check(proof, &graph, look(number, serial, 10, beat));
+    state = relock_proof_check(proof, &graph, look(number, serial, at_us, beat));
     free(proof);
     return state;
+}
+
+static enum relock_proof_state prove(uint64_t beat, const char *number, uint64_t serial)
+{
+    return prove_at(10, beat, number, serial);
 }
 
 static void two_beats_after_the_second_look_prove_a_cycle(void **state)
@@ -139,6 +145,13 @@ static void two_beats_after_the_second_look_prove_a_cycle(void **state)
     assert_int_equal(prove(5, "9", 1), RELOCK_PROOF_OPEN);
     assert_int_equal(prove(6, "9", 1), RELOCK_PROOF_OPEN);
     assert_int_equal(prove(7, "9", 1), RELOCK_PROOF_DONE);
+}
+
+/* It was deleted in between, so its beats say nothing about those of the one before. */
+static void beats_of_another_hash_prove_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(prove_at(11, 7, "9", 1), RELOCK_PROOF_GONE);
 }
 
 static void another_hold_or_another_wait_is_another_cycle(void **state)
@@ -219,6 +232,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_of_several_readers_is_followed, begin, begin),
         cmocka_unit_test_setup_teardown(two_beats_after_the_second_look_prove_a_cycle, begin,
                                         begin),
+        cmocka_unit_test_setup_teardown(beats_of_another_hash_prove_nothing, begin, begin),
         cmocka_unit_test_setup_teardown(another_hold_or_another_wait_is_another_cycle, begin,
                                         begin),
         cmocka_unit_test_setup_teardown(the_log_says_who_waits_for_what, begin, begin),
