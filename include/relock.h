@@ -288,8 +288,9 @@ struct relock_options {
      * while no thread uses it: see relock_unlock(). Meanwhile threads acquire it from memory. */
     uint64_t keep_ms;
 
-    /* [100, and 1 for some seconds after a deadlock] age at which a wait takes part in the search for
-     * deadlocks between processes; RELOCK_FOREVER: the waits of this client never do */
+    /* [100, and 1 in the 10 s after a deadlock with another client] age at which a wait takes part
+     * in the search for deadlocks between processes. A value that is set here always counts, also
+     * 100. RELOCK_FOREVER: the waits of this client never take part */
     uint64_t deadlock_ms;
 
     uint64_t reserved[8];

@@ -34,15 +34,20 @@
  * two. A client sends another beat as long as a proof waits for one: in the library it is asked for
  * these by a message, and sends four in a second if the message is lost.
  *
- * Left out: readers, commands that run late over dead connections (they carry an old beat, so the
- * script refuses them), and time: a wait may be published as soon as it has begun. Owners act in one
+ * A command that runs late over a dead connection carries an old beat, so the script refuses it; but
+ * not if the hash was deleted. Then it makes a hash with that beat. The wait has another time there
+ * than in the next hash, because after a deletion a wait is published as a new one.
+ *
+ * Left out: readers, and time: a wait may be published as soon as it has begun. Owners act in one
  * thread, but for the other thread of owner 0.
  *
  * -DOWNERS (2 or 3), -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in
  * each round; -DSEEKS_FROM=n: the first n owners do not look; -DSHARED: owners 0 and 1 are of one
  * client; -DOTHERS=1: another thread of owner 0 releases what that holds, while it waits;
  * -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n hashes, or
- * their answers, that are lost; -DBEATS=n hashes without a reason. -DWHOLE_LOOKS: a look is one
+ * their answers, that are lost; -DBEATS=n hashes without a reason; -DLAPSES=n hashes in which no
+ * hold counts for a moment, though its owner waits; -DLATES=n hashes that run again, late, when there
+ * is none. -DWHOLE_LOOKS: a look is one
  * step; -DSTANDING: each owner has its first lock at the beginning. -DBAD_*: a rule left out.
  */
 #ifndef OWNERS
@@ -74,6 +79,12 @@
 #endif
 #ifndef OTHERS
 #define OTHERS 0
+#endif
+#ifndef LAPSES
+#define LAPSES 0
+#endif
+#ifndef LATES
+#define LATES 0
 #endif
 #ifdef SHARED
 #define CLIENTS (OWNERS - 1)
@@ -108,6 +119,13 @@ byte hash_wait[CLIENTS * LOCKS];   /* for which its owner waits: the serial, 0: 
 byte hash_lock[CLIENTS * LOCKS];
 byte hash_at[CLIENTS * LOCKS];     /* when that wait was first published */
 byte ahead[CLIENTS];              /* by how much the next beat is higher than that in Redis */
+#if LATES > 0
+byte late_number[CLIENTS * LOCKS], late_wait[CLIENTS * LOCKS], late_lock[CLIENTS * LOCKS];
+byte late_at[CLIENTS * LOCKS];    /* of a hash that is still to run */
+byte late_by[CLIENTS];            /* by how much the next beat is higher than that */
+bool is_late[CLIENTS];            /* there is such a hash */
+byte n_lates;
+#endif
 
 /* Of each seeker and each step of its proof: by how much the beat of that client has grown since
  * the second look. More than 2 does not matter. */
@@ -125,7 +143,7 @@ byte turn[OWNERS];                /* its acquires so far: numbers its holds and 
 bool dirty[CLIENTS];
 byte last_refused[OWNERS];        /* ghost: the wait */
 short refused_for[OWNERS];        /* ghost: all waits of that cycle, bit by bit */
-byte n_timeouts, n_losses, n_unheard, n_beats, n_others;
+byte n_timeouts, n_losses, n_unheard, n_beats, n_others, n_lapses;
 
 /* Of the hold or wait of this acquire. Only equality matters. */
 #define ID(o) (turn[o] * OWNERS + o + 1)
@@ -276,6 +294,78 @@ inline beat(c)
 #define COUNTS(l) (o != NONE && m_owner[l] == o)
 #endif
 
+/* No hold counts: the hash will be deleted, and whoever waits is published as a new wait later. */
+inline lapse(c)
+{
+    n_lapses++;
+    l = 0;
+    do
+    :: l == LOCKS -> break
+    :: l < LOCKS -> number[l] = 0; wait[l] = 0; lock[l] = 0; first[l] = 0; l++
+    od;
+    l = 0;
+#ifndef BAD_STAYS_DELETED
+    dirty[c] = true                                     /* the next scan finds the holds again */
+#endif
+}
+
+#define IS_EMPTY(c) (hash_number[FIELD(c, 0)] == 0 && hash_number[FIELD(c, 1)] == 0)
+
+#if LATES > 0
+/* It stays in a connection that dies, and the client sends it again over another one. */
+inline keep_late(c)
+{
+    n_lates++; is_late[c] = true;
+    l = 0;
+    do
+    :: l == LOCKS -> break
+    :: l < LOCKS ->
+        late_number[FIELD(c, l)] = number[l]; late_wait[FIELD(c, l)] = wait[l];
+        late_lock[FIELD(c, l)] = lock[l]; late_at[FIELD(c, l)] = first[l]; l++
+    od;
+    l = 0
+}
+
+/* A hash that was deleted, and comes back with an old beat. */
+proctype late(byte c)
+{
+    byte l, o, now;
+
+end:
+    do
+    :: atomic { late_by[c] > 0 && IS_EMPTY(c) ->
+            o = 0;
+            do
+            :: o == OWNERS * OWNERS -> break
+            :: o < OWNERS * OWNERS ->
+                if
+                :: proves[o] == c + 1 && grown[o] >= late_by[c] - ahead[c] ->
+                    grown[o] = grown[o] - (late_by[c] - ahead[c])
+                :: proves[o] == c + 1 && grown[o] < late_by[c] - ahead[c] -> grown[o] = 0
+                :: else
+                fi;
+                o++
+            od;
+            o = 0;
+            next_at();
+            l = 0;
+            do
+            :: l == LOCKS -> break
+            :: l < LOCKS ->
+                hash_number[FIELD(c, l)] = late_number[FIELD(c, l)];
+                hash_wait[FIELD(c, l)] = late_wait[FIELD(c, l)];
+                hash_lock[FIELD(c, l)] = late_lock[FIELD(c, l)];
+                hash_at[FIELD(c, l)] = (late_wait[FIELD(c, l)] != 0 && late_at[FIELD(c, l)] == 0 ->
+                                        now : late_at[FIELD(c, l)]);
+                late_number[FIELD(c, l)] = 0; late_wait[FIELD(c, l)] = 0;
+                late_lock[FIELD(c, l)] = 0; late_at[FIELD(c, l)] = 0;
+                l++
+            od;
+            ahead[c] = late_by[c]; late_by[c] = 0; is_late[c] = false; l = 0; now = 0 }
+    od
+}
+#endif
+
 /* One command at a time: the next is composed after the answer. */
 proctype publisher(byte c)
 {
@@ -305,7 +395,26 @@ end:
                 fi;
                 l++
             od;
-            l = 0; o = 0 }
+            l = 0; o = 0;
+            if :: n_lapses < LAPSES && FAILS(c) -> lapse(c) :: true fi;
+#ifndef BAD_SAME_TIME
+            if
+            :: number[0] == 0 && number[1] == 0 ->
+                do
+                :: o == OWNERS -> break
+                :: o < OWNERS -> if :: CLIENT(o) == c -> at[o] = 0 :: else fi; o++
+                od;
+                o = 0
+            :: else
+            fi;
+#endif
+#if LATES > 0
+            if
+            :: n_lates < LATES && FAILS(c) && (number[0] != 0 || number[1] != 0) -> keep_late(c)
+            :: true
+            fi
+#endif
+            }
         if
         :: atomic { n_unheard < UNHEARD && FAILS(c) -> n_unheard++; dirty[c] = true } /* lost */
 #ifdef BAD_COUNTS_UNHEARD
@@ -336,6 +445,9 @@ end:
 #endif
         :: atomic { true ->                                             /* the answer */
                 ahead[c]++;
+#if LATES > 0
+                if :: is_late[c] -> late_by[c]++ :: else fi;
+#endif
                 l = 0;
                 do
                 :: l == LOCKS -> break
@@ -398,7 +510,7 @@ inline follow(me)
         if
         :: IS_YOUNGER || steps == MEMBERS -> over = true
         :: else ->
-            pn[steps] = hn; pw[steps] = w; pc[steps] = hc; pl[steps] = l;
+            pn[steps] = hn; pw[steps] = w; pc[steps] = hc; pl[steps] = l; pa[steps] = a;
             steps++; l = nl
         fi
     fi;
@@ -482,6 +594,13 @@ inline check_hold(me, j)
     o = 0
 }
 
+/* The wait of this step has the same time: it is in the same hash, whose beats count. */
+#ifdef BAD_SAME_TIME
+#define IS_SAME(at, j) true
+#else
+#define IS_SAME(at, j) (at == pa[j])
+#endif
+
 /* Its owner still waits as before. */
 inline check_wait(me, j, nth)
 {
@@ -490,13 +609,13 @@ inline check_wait(me, j, nth)
         o = s_owner[pl[j]];
         if
         :: m_number[pl[j]] != pn[j] || !COUNTS(pl[j]) -> same = false
-        :: else -> same = same && serial[o] == pw[j] && !refused[o] && at[o] != 0
+        :: else -> same = same && serial[o] == pw[j] && !refused[o] && at[o] != 0 && IS_SAME(at[o], j)
         fi;
         o = 0
     :: else ->
         a = hash_at[FIELD(pc[j], pl[j])]; w = pw[j];
         same = same && hash_number[FIELD(pc[j], pl[j])] == pn[j] &&
-               hash_wait[FIELD(pc[j], pl[j])] == w && !IS_YOUNGER;
+               hash_wait[FIELD(pc[j], pl[j])] == w && !IS_YOUNGER && IS_SAME(a, j);
         a = 0; w = 0;
         if
         :: nth == 2 -> proves[PROOF(me, j)] = pc[j] + 1; grown[PROOF(me, j)] = 0
@@ -542,7 +661,8 @@ proctype seeker(byte me)
 {
     byte mine, my_serial, my_at, members, steps, l, k, nl, w, a, hc, hn, o, i, asked;
     byte pn[OWNERS], pw[OWNERS], pc[OWNERS], pl[OWNERS];
-    byte done;
+    byte pa[OWNERS];
+    byte done, done_at;
     short cycle;
     bool found, same, real, over;
 
@@ -551,9 +671,10 @@ end:
 #ifdef BAD_LOOKS_FIRST
     :: atomic { serial[me] != 0 && serial[me] != done ->
 #else
-    :: atomic { serial[me] != 0 && at[me] != 0 && serial[me] != done ->
+    :: atomic { serial[me] != 0 && at[me] != 0 && (serial[me] != done || at[me] != done_at) ->
 #endif
-            my_serial = serial[me]; my_at = at[me]; mine = wants[me]; done = my_serial }
+            my_serial = serial[me]; my_at = at[me]; mine = wants[me]; done = my_serial;
+            done_at = my_at }
         LOOK;
         if
         :: !found -> goto next
@@ -608,7 +729,7 @@ next:
             do
             :: i == OWNERS -> break
             :: i < OWNERS ->
-                pn[i] = 0; pw[i] = 0; pc[i] = 0; pl[i] = 0;
+                pn[i] = 0; pw[i] = 0; pc[i] = 0; pl[i] = 0; pa[i] = 0;
                 proves[PROOF(me, i)] = 0; grown[PROOF(me, i)] = 0; i++
             od;
             i = 0 }
@@ -681,6 +802,9 @@ init
         od;
         i = 0;
         do :: i == CLIENTS -> break :: i < CLIENTS -> run publisher(i); i++ od;
+#if LATES > 0
+        run late(0);
+#endif
 #ifdef SHARED
         if :: OTHERS > 0 -> run other() :: else fi;
 #endif

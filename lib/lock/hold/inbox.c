@@ -2,8 +2,8 @@
  * The state of the inbox: `guarded.inbox` of a client.
  *
  *   state    becomes  when
- *   UNUSED   WANTED   a waiter was refused, or the client keeps locks; or there was no memory, a
- *                     while ago
+ *   UNUSED   WANTED   a waiter was refused, or the client keeps locks, or publishes waits; or there
+ *                     was no memory, a while ago
  *   WANTED   PENDING  the I/O thread subscribes
  *   PENDING  OPEN     Redis acknowledges it
  *            REFUSED  the user may not subscribe to it
@@ -11,8 +11,8 @@
  *   OPEN     PENDING  the connection is lost; it is subscribed again with the next
  *   REFUSED  PENDING  the same
  *
- * The subscription stays until the client is freed. In a cluster, only a client that keeps locks
- * subscribes.
+ * The subscription stays until the client is freed. In a cluster, only a client that keeps locks or
+ * publishes waits subscribes.
  */
 #include "lock/hold/holds.h"
 
