@@ -412,10 +412,11 @@ STEP void follow_proof(struct relock_client *client, const struct relock_proof *
                        const struct relock_graph *before)
 {
     for (size_t i = 0; i < proof->n; i++) {
-        const struct relock_graph_lock *lock = &before->locks[proof->steps[i].lock];
+        const struct relock_graph_lock *lock;
 
         if (proof->steps[i].lock >= before->n_locks) /* that look had no memory */
             return;
+        lock = &before->locks[proof->steps[i].lock];
         (void)follow_lock(client, lock->name, lock->len, lock->form, lock->step);
     }
 }
