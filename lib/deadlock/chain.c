@@ -194,7 +194,7 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
         call->args[2] = relock_text_of(HOLDS_MOST);
         (void)relock_tokens_write(&entry->client->tokens, 0, request->field);
         call->args[3] = lock->form == form_token
-                            ? (struct relock_text){request->field, 2 * RELOCK_TOKENS_PREFIX}
+                            ? (struct relock_text){request->field, (size_t)2 * RELOCK_TOKENS_PREFIX}
                             : relock_text_of(entry->client->id);
     }
     call->args[0] = relock_text_of(published->asks ? entry->client->id : "");
