@@ -1,6 +1,7 @@
 #include "redis/deployment/run.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
@@ -443,4 +444,76 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
     if (run.attempts.result != RELOCK_OK)
         (void)attempt_fail(call, run.attempts.result, run.attempts.why);
     return run.attempts.result;
+}
+
+/* ---- posts --------------------------------------------------------------------------------- */
+
+/* Its user frees the post. */
+static void on_posted(struct relock_posted *posted)
+{
+    struct relock_post *post = RELOCK_CONTAINER(struct relock_post, posted, posted);
+    struct relock_topology *topology = post->topology;
+    struct relock_node *node = post->node;
+
+    relock_buffer_deinit(&post->commands);
+    if (posted->exchange.result == RELOCK_OK)
+        relock_topology_trust(node);
+    else
+        relock_topology_distrust(topology, node);
+    post->fn(post);
+    relock_topology_drop(topology, node);
+}
+
+static int post_at(struct relock_node *node, struct relock_post *post, uint64_t deadline_ms)
+{
+    struct relock_lane *lane;
+    int r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
+
+    if (r < 0)
+        return RELOCK_AGAIN;
+    post->lane = lane;
+    r = relock_lane_post(lane, &post->posted, deadline_ms);
+    relock_lanes_leave(node->lanes, lane);
+    return r;
+}
+
+int relock_call_post(const struct relock_call *call, struct relock_topology *topology,
+                     uint64_t deadline_ms, struct relock_post *post)
+{
+    struct relock_node *node = relock_topology_take(topology, call->key);
+    struct relock_exchange *exchange = &post->posted.exchange;
+    int r;
+
+    if (!node)
+        return RELOCK_AGAIN;
+    relock_buffer_lend(&post->commands, post->room, sizeof(post->room));
+    relock_call_write_head(call->script, 1, call->n_args, RELOCK_CALL_BY_HASH, &post->commands);
+    relock_call_write_args(call, &post->commands);
+    exchange->commands = (struct relock_text){post->commands.data, post->commands.len};
+    exchange->n_replies = 1;
+    exchange->forms = forms_of(call);
+    post->posted.fn = on_posted;
+    post->topology = topology;
+    post->node = node;
+    r = post->commands.failed ? RELOCK_AGAIN : post_at(node, post, deadline_ms);
+    if (r != RELOCK_OK) {
+        relock_buffer_deinit(&post->commands);
+        relock_topology_drop(topology, node);
+    }
+    return r;
+}
+
+struct relock_post_place relock_post_place(const struct relock_post *post)
+{
+    if (post->topology->ops->take)
+        atomic_fetch_add(&post->node->refs, 1);
+    return (struct relock_post_place){post->topology, post->node, post->lane};
+}
+
+bool relock_post_read(struct relock_post_place place, uint64_t deadline_ms)
+{
+    bool reads = relock_lanes_await(place.node->lanes, place.lane, deadline_ms);
+
+    relock_topology_drop(place.topology, place.node);
+    return reads;
 }

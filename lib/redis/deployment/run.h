@@ -14,6 +14,7 @@
 #ifndef RELOCK_RUN_H
 #define RELOCK_RUN_H
 
+#include "redis/lane/lane.h"
 #include "redis/server/server.h"
 
 #include <stdbool.h>
@@ -21,12 +22,58 @@
 
 struct redisReply;
 struct relock_call;
+struct relock_lane;
 struct relock_node;
 struct relock_topology;
 
 /* Returns as call.h says. */
 int relock_call_run(struct relock_call *call, struct relock_topology *topology,
                     uint64_t deadline_ms);
+
+/*
+ * Post - a call that ends without its caller
+ *
+ * One attempt: the call is sent once, where its key is, and its answer is passed to `fn`. Whatever
+ * the answer is, nothing is repeated or followed.
+ *
+ * Threads: that of the call; `fn` runs on any thread, under no mutex.
+ */
+#define RELOCK_POST_ROOM 640 /* longer commands are allocated */
+
+struct relock_post {
+    struct relock_posted posted; /* first */
+    struct relock_topology *topology;
+    struct relock_node *node; /* a reference */
+    struct relock_lane *lane; /* of the node */
+    struct relock_buffer commands;
+    char room[RELOCK_POST_ROOM];
+
+    /* As of struct relock_posted; it frees the reply and the post, and the connection id if
+     * `posted.exchange` was sent. Set by the caller. */
+    void (*fn)(struct relock_post *post);
+};
+
+/*
+ * Returns RELOCK_OK: `fn` is called, perhaps already. RELOCK_AGAIN, at the deadline at the latest:
+ * nothing was sent, and relock_call_run() may succeed. The call has no fence, and its texts are not
+ * used any more.
+ */
+int relock_call_post(const struct relock_call *call, struct relock_topology *topology,
+                     uint64_t deadline_ms, struct relock_post *post);
+
+/* Where the answer to a post will come. */
+struct relock_post_place {
+    struct relock_topology *topology;
+    struct relock_node *node; /* a reference */
+    struct relock_lane *lane;
+};
+
+/* The post has not ended yet. */
+struct relock_post_place relock_post_place(const struct relock_post *post);
+
+/* Reads answers there until the deadline, or until another call does. Drops the place. Returns
+ * false if another thread reads already. */
+bool relock_post_read(struct relock_post_place place, uint64_t deadline_ms);
 
 /*
  * Loads all scripts, so that no first call has to be sent twice. If the server refuses, each script

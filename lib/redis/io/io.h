@@ -58,6 +58,9 @@ struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
  */
 uint64_t relock_node_io_follow(struct relock_topology *topology);
 
+/* Takes the replies that have come over lanes that no call uses. Under no mutex. */
+void relock_node_io_read(struct relock_topology *topology);
+
 /* Turns tracking on where it is wanted. Under no mutex, before the thread waits. */
 void relock_node_io_track(struct relock_topology *topology);
 

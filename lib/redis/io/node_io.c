@@ -90,6 +90,7 @@ void relock_node_io_stop(struct relock_topology *topology)
         free_pubsub(topology, at);
         at->pipeline = relock_pipeline_free(at->pipeline);
         at->confirmer = relock_pipeline_free(at->confirmer);
+        relock_lanes_end_posted(at->lanes);
     }
     if (topology)
         topology->reading = relock_reading_free(topology->reading);
@@ -208,6 +209,12 @@ uint64_t relock_node_io_follow(struct relock_topology *topology)
     if (atomic_load(&topology->has_changed))
         follow(topology);
     return topology->is_cluster ? look(topology) : RELOCK_NEVER;
+}
+
+void relock_node_io_read(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        relock_lanes_read(at->lanes);
 }
 
 void relock_node_io_track(struct relock_topology *topology)

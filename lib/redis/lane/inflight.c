@@ -85,6 +85,12 @@ static void orphan_end(struct relock_orphan *orphan, bool answered)
     destroy(orphan);
 }
 
+/* Whether its thread waits for the replies. */
+static bool has_thread(const struct relock_exchange *exchange)
+{
+    return !exchange->is_orphan && !exchange->is_posted;
+}
+
 /* ---- deadlines ----------------------------------------------------------------------------- */
 
 uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight)
@@ -95,7 +101,7 @@ uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight)
     DL_FOREACH(inflight->exchanges, at)
     {
         due_ms = relock_clock_sooner(due_ms, at->limit_ms);
-        if (!at->is_orphan)
+        if (has_thread(at))
             due_ms = relock_clock_sooner(due_ms, at->leave_ms);
     }
     return due_ms;
@@ -106,9 +112,29 @@ struct relock_exchange *relock_inflight_first(const struct relock_inflight *infl
     struct relock_exchange *at;
 
     DL_FOREACH(inflight->exchanges, at)
-    if (!at->is_orphan)
+    if (has_thread(at))
         return at;
     return NULL;
+}
+
+bool relock_inflight_has_orphan(const struct relock_inflight *inflight)
+{
+    const struct relock_exchange *at;
+
+    DL_FOREACH(inflight->exchanges, at)
+    if (at->is_orphan)
+        return true;
+    return false;
+}
+
+bool relock_inflight_has_posted(const struct relock_inflight *inflight)
+{
+    const struct relock_exchange *at;
+
+    DL_FOREACH(inflight->exchanges, at)
+    if (at->is_posted)
+        return true;
+    return false;
 }
 
 /* ---- ending without replies ---------------------------------------------------------------- */
@@ -182,7 +208,7 @@ static int let_leave(struct relock_inflight *inflight, struct relock_exchange **
     {
         if (now_ms >= at->limit_ms)
             return RELOCK_E_CONN;
-        if (at->is_orphan || now_ms < at->leave_ms)
+        if (!has_thread(at) || now_ms < at->leave_ms)
             continue;
         if (!leave(inflight, at))
             return RELOCK_E_CONN;
@@ -199,7 +225,7 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
     struct relock_sync_conn *conn = &inflight->conn;
     uint64_t least_ms = relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS);
     struct relock_exchange *at;
-    uint64_t due_ms;
+    uint64_t due_ms = RELOCK_NEVER;
     int r;
 
     DL_FOREACH(exchanges, at)
@@ -211,10 +237,11 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
             relock_buffer_append(&conn->wire.out, at->commands.data, at->commands.len);
         at->leave_ms = relock_clock_later(least_ms, at->deadline_ms);
         at->limit_ms = relock_clock_after(now_ms, conn->server->command_timeout_ms);
+        due_ms = relock_clock_sooner(due_ms, at->leave_ms);
     }
     DL_CONCAT(inflight->exchanges, exchanges);
     /* Also after the deadline: a command sent in part must be completed. */
-    due_ms = relock_inflight_due_ms(inflight);
+    due_ms = relock_clock_sooner(due_ms, relock_inflight_due_ms(inflight));
     r = relock_sync_conn_send(conn, relock_clock_later(due_ms, least_ms));
     /* The concatenation left `exchanges` in place as the tail of the list. */
     DL_FOREACH(exchanges, at)
@@ -267,7 +294,8 @@ int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
                             struct relock_exchange **ended)
 {
     struct redisReply *reply;
-    int r = relock_sync_conn_receive_soon(&inflight->conn, until_ms, &reply);
+    int r = until_ms > 0 ? relock_sync_conn_receive_soon(&inflight->conn, until_ms, &reply)
+                         : relock_sync_conn_receive(&inflight->conn, 0, &reply);
 
     if (r == RELOCK_AGAIN)
         return let_leave(inflight, ended);

@@ -15,6 +15,10 @@
  *
  * An orphan has no thread to drive for it. So when the last exchange ends and the queue is empty,
  * the driver closes the connection, which ends the orphans too: none is ever left without a driver.
+ *
+ * A posted exchange has no thread either. A driver sends those in the queue before it stops to
+ * drive, so none is left there. Its replies may come when nobody drives: the next driver reads them
+ * first, and the I/O thread drives now and then for lanes that no call uses.
  */
 #include "redis/lane/lane.h"
 #include "redis/lane/private.h"
@@ -31,6 +35,9 @@
 /* How long calls avoid a lane that could not connect. */
 #define DOWN_MS 500
 
+/* With more replies to read, a call waits for its own, and so reads them. */
+#define POSTED_MAX 32
+
 /* How often a lane that cannot connect looks for a connection that the I/O thread gave away. */
 #define CONNECT_MS 100
 
@@ -40,6 +47,7 @@ void relock_lane_init(struct relock_lane *lane, const struct relock_server *serv
     relock_mutex_init(&lane->mutex);
     relock_sync_conn_init(&lane->inflight.conn, server);
     atomic_init(&lane->retired, false);
+    atomic_init(&lane->n_posted, 0);
     atomic_init(&lane->is_up, false);
     atomic_init(&lane->down_until_ms, 0);
 }
@@ -87,6 +95,24 @@ const struct relock_server *relock_lane_server(const struct relock_lane *lane)
 }
 
 /* ---- the queue ----------------------------------------------------------------------------- */
+
+/* As enter(), for an exchange without a thread: `*drives`. Returns false if it is not in the queue,
+ * because the driver is the I/O thread, which may not wait for a socket to take it. */
+static bool enter_posted(struct relock_lane *lane, struct relock_exchange *exchange, bool *drives)
+{
+    bool enters;
+
+    relock_mutex_lock(&lane->mutex);
+    *drives = !lane->guarded.driven;
+    enters = *drives || !lane->guarded.only_takes;
+    if (enters) {
+        lane->guarded.driven = true;
+        exchange->queued = true;
+        DL_APPEND(lane->guarded.queue, exchange);
+    }
+    relock_mutex_unlock(&lane->mutex);
+    return enters;
+}
 
 /* Returns whether the caller drives. */
 static bool enter(struct relock_lane *lane, struct relock_exchange *exchange)
@@ -147,7 +173,7 @@ static struct relock_exchange *take_queue(struct relock_lane *lane,
     relock_mutex_lock(&lane->mutex);
     DL_FOREACH_SAFE(lane->guarded.queue, at, next)
     {
-        if (at != own && now_ms >= at->deadline_ms)
+        if (at != own && !at->is_posted && now_ms >= at->deadline_ms)
             continue;
         DL_DELETE(lane->guarded.queue, at);
         DL_APPEND(taken, at);
@@ -155,45 +181,6 @@ static struct relock_exchange *take_queue(struct relock_lane *lane,
     }
     relock_mutex_unlock(&lane->mutex);
     return taken;
-}
-
-/* ---- handing the driving over -------------------------------------------------------------- */
-
-/* Returns the exchange whose thread drives from now on; NULL when there is none. */
-static struct relock_exchange *hand_over(struct relock_lane *lane)
-{
-    struct relock_exchange *driver;
-
-    relock_mutex_lock(&lane->mutex);
-    driver = relock_inflight_first(&lane->inflight);
-    if (!driver && !lane->guarded.queue && lane->inflight.exchanges) {
-        relock_mutex_unlock(&lane->mutex);
-        relock_inflight_close(&lane->inflight);
-        relock_mutex_lock(&lane->mutex);
-    }
-    if (!driver)
-        driver = lane->guarded.queue;
-    lane->guarded.driven = driver != NULL;
-    if (driver)
-        driver->drives = true;
-    relock_mutex_unlock(&lane->mutex);
-    return driver;
-}
-
-/* Wakes the callers of these. If the driver's own is among them, it hands the driving over. */
-static void end_all(struct relock_lane *lane, struct relock_exchange *own,
-                    struct relock_exchange *ended)
-{
-    struct relock_exchange *driver = NULL, *at, *next;
-
-    if (own->ended)
-        driver = hand_over(lane);
-
-    DL_FOREACH_SAFE(ended, at, next)
-    if (at != own)
-        relock_gate_open(&at->gate);
-    if (driver)
-        relock_gate_open(&driver->gate);
 }
 
 /* ---- driving ------------------------------------------------------------------------------- */
@@ -228,11 +215,17 @@ static int connect_or_adopt(struct relock_lane *lane, uint64_t deadline_ms)
     return r;
 }
 
+/* Whether any reply counts that is still to come: that of an orphan does not. */
+static bool awaits_replies(const struct relock_inflight *inflight)
+{
+    return relock_inflight_first(inflight) || relock_inflight_has_posted(inflight);
+}
+
 static int open_conn(struct relock_lane *lane, const struct relock_exchange *own)
 {
     struct relock_inflight *inflight = &lane->inflight;
 
-    if (atomic_load(&lane->retired) && !relock_inflight_first(inflight))
+    if (atomic_load(&lane->retired) && !awaits_replies(inflight))
         relock_inflight_close(inflight);
     if (inflight->exchanges)
         return RELOCK_OK;
@@ -288,6 +281,141 @@ static void fail_all(struct relock_lane *lane, int result, struct relock_exchang
     atomic_store(&lane->is_up, false);
 }
 
+/* ---- handing the driving over -------------------------------------------------------------- */
+
+/* Takes those that nobody waits for out of `ended`. */
+static struct relock_exchange *take_posted(struct relock_exchange **ended)
+{
+    struct relock_exchange *posted = NULL, *at, *next;
+
+    DL_FOREACH_SAFE(*ended, at, next)
+    {
+        if (!at->is_posted)
+            continue;
+        DL_DELETE(*ended, at);
+        DL_APPEND(posted, at);
+    }
+    return posted;
+}
+
+static void end_posted(struct relock_lane *lane, struct relock_exchange *ended)
+{
+    struct relock_exchange *at, *next;
+
+    DL_FOREACH_SAFE(ended, at, next)
+    {
+        struct relock_posted *posted = RELOCK_CONTAINER(struct relock_posted, exchange, at);
+
+        (void)atomic_fetch_sub(&lane->n_posted, 1);
+        posted->fn(posted);
+    }
+}
+
+/* Wakes the callers of these, except that of `own`. */
+static void end_others(struct relock_lane *lane, const struct relock_exchange *own,
+                       struct relock_exchange *ended)
+{
+    struct relock_exchange *posted = take_posted(&ended), *at, *next;
+
+    DL_FOREACH_SAFE(ended, at, next)
+    if (at != own)
+        relock_gate_open(&at->gate);
+    end_posted(lane, posted);
+}
+
+/* Sends the queue, in which nobody waits. On a connection that only reads, nothing can be sent
+ * before somebody waits. */
+static void send_posted(struct relock_lane *lane)
+{
+    struct relock_sync_conn *conn = &lane->inflight.conn;
+    struct relock_exchange *ended = NULL;
+    int r = RELOCK_E_CONN;
+
+    if (conn->state == RELOCK_SYNC_CONN_READY && !only_reads(lane, relock_clock_now_ms()))
+        r = send_queue(lane, NULL);
+    else
+        (void)relock_wire_fail(&conn->wire, "the connection has ended");
+    if (r < 0)
+        fail_all(lane, r, &ended);
+    end_others(lane, NULL, ended);
+}
+
+/* Nobody waits for the orphans, nor for what was posted. */
+static void close_with_orphans(struct relock_lane *lane)
+{
+    struct relock_exchange *ended = NULL;
+
+    (void)relock_wire_fail(&lane->inflight.conn.wire, "another command got no answer in time");
+    relock_inflight_fail(&lane->inflight, RELOCK_E_CONN, NULL, &ended);
+    end_posted(lane, ended);
+}
+
+/* The exchange whose thread can drive; NULL: there is none. */
+static struct relock_exchange *next_driver(struct relock_lane *lane) RELOCK_REQUIRES(lane->mutex)
+{
+    struct relock_exchange *at = relock_inflight_first(&lane->inflight);
+
+    if (at)
+        return at;
+    DL_FOREACH(lane->guarded.queue, at)
+    if (!at->is_posted)
+        return at;
+    return NULL;
+}
+
+/* The caller stops to drive. Returns the exchange whose thread drives from now on; NULL when there
+ * is none: then the queue is empty, and nothing is in flight but what was posted. */
+static struct relock_exchange *hand_over(struct relock_lane *lane)
+{
+    for (;;) {
+        struct relock_exchange *driver;
+        bool is_empty, is_over;
+
+        relock_mutex_lock(&lane->mutex);
+        driver = next_driver(lane);
+        is_empty = !lane->guarded.queue;
+        is_over = driver || (is_empty && !relock_inflight_has_orphan(&lane->inflight));
+        if (is_over) {
+            lane->guarded.driven = driver != NULL;
+            lane->guarded.only_takes = false;
+        }
+        if (driver)
+            driver->drives = true;
+        relock_mutex_unlock(&lane->mutex);
+        if (is_over)
+            return driver;
+        if (is_empty)
+            close_with_orphans(lane);
+        else
+            send_posted(lane);
+    }
+}
+
+static void stop_driving(struct relock_lane *lane)
+{
+    struct relock_exchange *driver = hand_over(lane);
+
+    if (driver)
+        relock_gate_open(&driver->gate);
+}
+
+/* Ends these. If the driver's own is among them, it hands the driving over. */
+static void end_all(struct relock_lane *lane, struct relock_exchange *own,
+                    struct relock_exchange *ended)
+{
+    struct relock_exchange *posted = take_posted(&ended);
+    struct relock_exchange *driver = NULL;
+
+    if (own->ended)
+        driver = hand_over(lane);
+    end_others(lane, own, ended);
+    if (driver)
+        relock_gate_open(&driver->gate);
+    end_posted(lane, posted);
+}
+
+/* ---- the thread of an exchange -------------------------------------------------------------- */
+
 static void drive_on(struct relock_lane *lane, struct relock_exchange *own)
 {
     struct relock_exchange *ended = NULL;
@@ -339,6 +467,96 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
         wait_for_gate(lane, exchange);
     drive(lane, exchange);
     return exchange->result;
+}
+
+/* ---- commands whose caller does not wait ---------------------------------------------------- */
+
+static void take_back(struct relock_lane *lane, struct relock_exchange *exchange)
+{
+    relock_mutex_lock(&lane->mutex);
+    /* The analyzer takes the last element for a head that is not alone. */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    DL_DELETE(lane->guarded.queue, exchange);
+    relock_mutex_unlock(&lane->mutex);
+    (void)atomic_fetch_sub(&lane->n_posted, 1);
+}
+
+int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uint64_t deadline_ms)
+{
+    struct relock_exchange *exchange = &posted->exchange;
+    int r = RELOCK_OK;
+    bool drives;
+
+    if (!atomic_load(&lane->is_up) || atomic_load(&lane->retired) ||
+        atomic_load(&lane->n_posted) >= POSTED_MAX)
+        return RELOCK_AGAIN;
+    (void)atomic_fetch_add(&lane->n_posted, 1);
+    exchange->is_posted = true;
+    exchange->deadline_ms = 0; /* it holds up no other call for longer than any command may */
+    exchange->n_left = exchange->n_replies;
+    if (!enter_posted(lane, exchange, &drives)) {
+        (void)atomic_fetch_sub(&lane->n_posted, 1);
+        return RELOCK_AGAIN;
+    }
+    if (!drives)
+        return RELOCK_OK; /* it may have ended */
+    exchange->deadline_ms = deadline_ms;
+    if (!lane->inflight.exchanges && relock_sync_conn_keep(&lane->inflight.conn) != RELOCK_OK) {
+        take_back(lane, exchange);
+        r = RELOCK_AGAIN;
+    }
+    stop_driving(lane);
+    return r;
+}
+
+static bool has_queue(struct relock_lane *lane)
+{
+    bool has;
+
+    relock_mutex_lock(&lane->mutex);
+    has = lane->guarded.queue != NULL;
+    relock_mutex_unlock(&lane->mutex);
+    return has;
+}
+
+static bool begin_to_drive(struct relock_lane *lane, bool only_takes)
+{
+    bool drives;
+
+    relock_mutex_lock(&lane->mutex);
+    drives = !lane->guarded.driven;
+    if (drives)
+        lane->guarded.only_takes = only_takes;
+    lane->guarded.driven = true;
+    relock_mutex_unlock(&lane->mutex);
+    return drives;
+}
+
+bool relock_lane_read(struct relock_lane *lane, uint64_t until_ms)
+{
+    struct relock_inflight *inflight = &lane->inflight;
+
+    if (!begin_to_drive(lane, until_ms == 0))
+        return false;
+    while (inflight->exchanges) {
+        uint64_t due_ms = relock_clock_sooner(until_ms, relock_inflight_due_ms(inflight));
+        struct relock_exchange *ended = NULL;
+        int r = relock_inflight_receive(inflight, due_ms, &ended);
+
+        if (r < 0)
+            fail_all(lane, r, &ended);
+        end_others(lane, NULL, ended);
+        if (until_ms == 0 || relock_clock_now_ms() >= until_ms || has_queue(lane))
+            break;
+    }
+    stop_driving(lane);
+    return true;
+}
+
+void relock_lane_end_posted(struct relock_lane *lane)
+{
+    if (lane->inflight.exchanges)
+        close_with_orphans(lane);
 }
 
 /* ---- round trips --------------------------------------------------------------------------- */

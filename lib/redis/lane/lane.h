@@ -63,9 +63,11 @@ struct relock_exchange {
     struct relock_exchange *next, *prev; /* in the queue, or among those in flight */
     struct relock_gate gate;             /* opens when the exchange has ended or is to drive */
     uint64_t deadline_ms;                /* constant: the caller's */
-    uint64_t leave_ms;                   /* once sent: the caller waits for replies until then */
+    uint64_t leave_ms;                   /* once sent: the caller waits for replies until then; of a
+                                            posted one, it may block others until then */
     uint64_t limit_ms; /* once sent: without a reply by then the connection fails */
     bool is_orphan;    /* constant: it is part of a struct relock_orphan */
+    bool is_posted;    /* constant: it is part of a struct relock_posted */
     unsigned n_left;   /* replies still to come */
     size_t starts;     /* offset of its first byte in the bytes being sent */
     int result;
@@ -105,13 +107,26 @@ bool relock_orphan_adopt(struct relock_orphan *orphan, relock_orphan_fn *fn, voi
 /* Its end is of no interest. Takes NULL. */
 void relock_orphan_drop(struct relock_orphan *orphan);
 
+/*
+ * Commands whose caller does not wait for the replies. Whichever thread drives the lane next reads
+ * them, or the I/O thread, if no call uses the lane. On the heap; it ends with one call of `fn`, on
+ * the thread that drives, under no mutex. `fn` has the outcome in the exchange, and frees the
+ * struct, the reply, and the connection id.
+ *
+ * Threads: that of its caller, until it is posted; then the driver of the lane.
+ */
+struct relock_posted {
+    struct relock_exchange exchange;
+    void (*fn)(struct relock_posted *posted);
+};
+
 /* Every exchange gets at least this time for an answer, even if its deadline is nearer: a short
  * wait is still a real attempt. */
 #define RELOCK_ANSWER_MIN_MS 50
 
 struct relock_inflight {
     struct relock_sync_conn conn;
-    struct relock_exchange *exchanges; /* and orphans */
+    struct relock_exchange *exchanges; /* and orphans, and those posted */
 };
 
 /* ---- lane ------------------------------------------------------------------------------------ */
@@ -121,10 +136,12 @@ struct relock_lane {
     struct {
         struct relock_exchange *queue; /* not taken by the driver yet */
         bool driven;                   /* some thread is the driver, or about to be */
+        bool only_takes;               /* the driver is the I/O thread, which sends nothing */
     } guarded;                         /* by mutex */
 
     struct relock_inflight inflight; /* the driver only */
     atomic_bool retired;             /* set by any thread, reset by the driver */
+    atomic_uint n_posted;            /* posted and not ended; any thread */
     struct relock_spare *spare;      /* constant: a connection to use, if it is there; or NULL */
 
     /* set by the driver, or while no thread uses the lane */
@@ -137,6 +154,18 @@ void relock_lane_deinit(struct relock_lane *lane);
 
 /* The next exchange goes out over a new connection; those in flight are answered over this one. */
 void relock_lane_retire(struct relock_lane *lane);
+
+/*
+ * Sends commands without waiting for their replies: hands them to the kernel, or leaves them to the
+ * thread that drives the lane now, which sends them when a reply comes. The caller is a user of the
+ * lane, and the exchange has its commands. Connects nothing. If the socket is full, it blocks until
+ * `deadline_ms`, and for at least RELOCK_ANSWER_MIN_MS; then the connection fails.
+ *
+ * Returns RELOCK_OK: `fn` is called, perhaps already. RELOCK_AGAIN: nothing was sent, and `fn` is
+ * not called, because the lane has no connection, or too many replies to read,
+ * or the I/O thread drives it.
+ */
+int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uint64_t deadline_ms);
 
 /* How often it has connected. Threads: its only user. */
 uint64_t relock_lane_connects(const struct relock_lane *lane);

@@ -271,13 +271,78 @@ void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane)
     relock_mutex_unlock(&lanes->mutex);
 }
 
+/* ---- replies that nobody waits for ---------------------------------------------------------- */
+
+/* Only the users of a lane may drive it. This one does not count as one that keeps the lane warm.
+ */
+static void use(struct relock_lanes *lanes, struct slot *slot) RELOCK_REQUIRES(lanes->mutex)
+{
+    slot->n_users++;
+    lanes->guarded.n_users++;
+}
+
+static void end_use(struct relock_lanes *lanes, struct slot *slot)
+{
+    relock_mutex_lock(&lanes->mutex);
+    slot->n_users--;
+    lanes->guarded.n_users--;
+    admit(lanes);
+    relock_mutex_unlock(&lanes->mutex);
+}
+
+/* A user drives the lane, or will. */
+static bool use_if_unread(struct relock_lanes *lanes, struct slot *slot)
+{
+    bool is_unread;
+
+    relock_mutex_lock(&lanes->mutex);
+    is_unread = slot->n_users == 0 && slot->lane.inflight.exchanges;
+    if (is_unread)
+        use(lanes, slot);
+    relock_mutex_unlock(&lanes->mutex);
+    return is_unread;
+}
+
+void relock_lanes_read(struct relock_lanes *lanes)
+{
+    for (unsigned i = 0; i < lanes->n; i++) {
+        struct slot *slot = &lanes->slots[i];
+
+        if (!use_if_unread(lanes, slot))
+            continue;
+        (void)relock_lane_read(&slot->lane, 0);
+        end_use(lanes, slot);
+    }
+}
+
+bool relock_lanes_await(struct relock_lanes *lanes, struct relock_lane *lane, uint64_t deadline_ms)
+{
+    struct slot *slot = RELOCK_CONTAINER(struct slot, lane, lane);
+    bool reads;
+
+    relock_mutex_lock(&lanes->mutex);
+    use(lanes, slot);
+    relock_mutex_unlock(&lanes->mutex);
+    reads = relock_lane_read(lane, deadline_ms);
+    end_use(lanes, slot);
+    return reads;
+}
+
+void relock_lanes_end_posted(struct relock_lanes *lanes)
+{
+    for (unsigned i = 0; i < lanes->n; i++)
+        relock_lane_end_posted(&lanes->slots[i].lane);
+}
+
 /* ---- giving connections away --------------------------------------------------------------- */
 
-/* The connection of an idle lane may have ended unnoticed. Under the mutex of the lanes. */
+/* The connection of an idle lane may have ended unnoticed, unless there are replies to read. Under
+ * the mutex of the lanes. */
 static bool is_up(struct slot *slot)
 {
-    return slot->n_users > 0 ? atomic_load(&slot->lane.is_up)
-                             : relock_lane_still_works(&slot->lane);
+    return slot->n_users > 0 || slot->lane.inflight.exchanges
+               ? atomic_load(&slot->lane.is_up)
+               : relock_lane_still_works(&slot->lane);
 }
 
 /* Has calls avoid one lane that works, the same one until the claim ends. */

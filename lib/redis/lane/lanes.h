@@ -78,4 +78,18 @@ int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_
                       struct relock_lane **lane);
 void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane);
 
+/*
+ * Replies to commands that were posted: see relock_lane_post().
+ *
+ * Takes those that have come over lanes that no call uses. Threads: the I/O thread.
+ */
+void relock_lanes_read(struct relock_lanes *lanes);
+
+/* Waits for those on this lane until the deadline, or until another call wants the lane. Returns
+ * false if another thread reads them. */
+bool relock_lanes_await(struct relock_lanes *lanes, struct relock_lane *lane, uint64_t deadline_ms);
+
+/* Ends the commands without their replies. No call uses a lane any more. */
+void relock_lanes_end_posted(struct relock_lanes *lanes);
+
 #endif

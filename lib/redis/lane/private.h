@@ -85,8 +85,11 @@ bool relock_question_is_over(const struct relock_question *question);
  * Threads: the driver of the lane.
  */
 
-/* The first exchange with a caller; NULL if there are only orphans, or nothing. */
+/* The first exchange whose thread waits; NULL if there are only others, or nothing. */
 struct relock_exchange *relock_inflight_first(const struct relock_inflight *inflight);
+
+bool relock_inflight_has_orphan(const struct relock_inflight *inflight);
+bool relock_inflight_has_posted(const struct relock_inflight *inflight);
 
 /* When the first exchange leaves, or fails, unless a reply comes; RELOCK_NEVER if there is none. */
 uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight);
@@ -97,9 +100,10 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
                          uint64_t now_ms);
 
 /*
- * Waits for a reply until `until_ms` and takes all that have come with it. Puts the exchanges that
- * have ended into `*ended`, which is empty. If no reply came, those whose deadline has passed
- * leave. If one does not fit its command, or comes without one, none that came with it counts.
+ * Waits for a reply until `until_ms`, 0: not at all, and takes all that have come with it. Puts the
+ * exchanges that have ended into `*ended`, which is empty. If no reply came, those whose deadline
+ * has passed leave. If one does not fit its command, or comes without one, none that came with it
+ * counts.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_NOMEM when the connection has failed.
  */
@@ -126,6 +130,16 @@ void relock_inflight_close(struct relock_inflight *inflight);
  */
 int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
                     uint64_t deadline_ms);
+
+/*
+ * Drives the lane until the replies to posted commands have come, or another call wants it, or
+ * `until_ms`; 0: takes those that have come. The caller is a user of the lane. Returns false if
+ * another thread drives.
+ */
+bool relock_lane_read(struct relock_lane *lane, uint64_t until_ms);
+
+/* Ends posted commands without their replies. No thread uses the lane. */
+void relock_lane_end_posted(struct relock_lane *lane);
 
 /* Whether its connection works, as far as that shows without a command. No thread uses the lane. */
 bool relock_lane_still_works(struct relock_lane *lane);
