@@ -227,11 +227,12 @@ typedef void relock_record_fn(const struct relock_record *record, void *arg);
  */
 struct relock_client;
 
-#define RELOCK_LAZY 1u           /* make the client even if Redis is unreachable; keep trying */
-#define RELOCK_ANNOUNCE_PLAIN 2u /* plain locks: publish releases, and subscribe while waiting */
-#define RELOCK_TLS_INSECURE 4u   /* TLS without checking the server's certificate: for tests only */
-#define RELOCK_NO_SPIN 8u        /* sleep for every reply; do not first retry for up to 50 us */
-#define RELOCK_NO_TRACKING 16u   /* no CLIENT TRACKING: only renewals notice losses */
+#define RELOCK_LAZY 1u            /* make the client even if Redis is unreachable; keep trying */
+#define RELOCK_ANNOUNCE_PLAIN 2u  /* plain locks: publish releases, and subscribe while waiting */
+#define RELOCK_TLS_INSECURE 4u    /* TLS without checking the server's certificate: for tests only */
+#define RELOCK_NO_SPIN 8u         /* sleep for every reply; do not first retry for up to 50 us */
+#define RELOCK_NO_TRACKING 16u    /* no CLIENT TRACKING: only renewals notice losses */
+#define RELOCK_DEFER_RELEASES 32u /* releases do not wait for the answer: see relock_unlock() */
 
 /** Options of a client. The library copies the strings. */
 struct relock_options {
@@ -433,13 +434,15 @@ struct relock_stats {
     uint64_t releases[RELOCK_RESULTS];
     struct relock_histogram wait; /* from the call to the first level, also if nobody had to wait */
     struct relock_histogram hold; /* from there to the last release, unless the hold was lost */
-    struct relock_histogram round_trip; /* commands that acquire, or release the last level */
+    struct relock_histogram round_trip; /* commands that acquire or release, unless deferred */
     struct relock_histogram margin;     /* how long a hold was still certain when it was renewed */
     struct relock_contended contended_names[RELOCK_CONTENDED_NAMES]; /* the highest first */
     uint64_t reused;    /* first levels acquired from memory, of a lock that was kept (`keep_ms`) */
     uint64_t recalled;  /* kept or held locks that another client has asked for */
     uint64_t kept;      /* now: kept locks, which no owner holds */
     uint64_t deadlocks; /* waits refused because they closed a cycle, in or between processes */
+    uint64_t deferred;  /* releases that did not wait for the answer (RELOCK_DEFER_RELEASES) */
+    uint64_t deferred_lost; /* such releases of a hold that had been lost before; also in `lost` */
 };
 
 /**
@@ -699,9 +702,27 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  * process may return it, too, at the moment when the client gives the lock back. The library keeps
  * no hold with a fixed lease, and none with a longer lease than `watchdog_timeout_ms`.
  *
- * Threads: the owner; asks Redis, except to hand off or to keep.
+ * With RELOCK_DEFER_RELEASES, the last release sends its command and does not wait for the answer.
+ * RELOCK_OK then means that this owner held the lock as far as the library knew, and that Redis
+ * frees the lock when it runs the command. The library reads the answer later. If that says that
+ * the hold had been lost, the library writes a log line and counts `deferred_lost`; it does not
+ * call on_lost. If there is no answer, the library completes the release in the background. Later
+ * calls of this client for the lock wait until the release has ended. Calls for other locks that
+ * share the connection may fail if it is silent for `command_timeout_ms`.
+ *
+ * The command is in the socket when the call returns, or in the queue of a thread that uses the
+ * connection. So if the process ends by exit(), _exit() or a signal, a release that has returned
+ * may be lost, and Redis keeps the lock until its lease ends. relock_client_free() waits for the
+ * answers. A forked child does not send releases of its parent.
+ *
+ * All other releases wait as without the flag: those that leave levels, those of multi and red
+ * locks, those for whose lock a thread of this client waits, and those that need a new connection.
+ *
+ * Threads: the owner; asks Redis, except to hand off or to keep. Does not wait for the answer with
+ * RELOCK_DEFER_RELEASES.
  * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (of
- *                            a lock that was handed off or kept: as far as the library knew)
+ *                            a lock that was handed off or kept, or of a deferred release: as far
+ *                            as the library knew)
  *          RELOCK_LOST       released; the hold had been lost before
  *          RELOCK_NOT_OWNER  there was no level to release
  *          the common errors: the level is released; the library completes the release in Redis as

@@ -6,6 +6,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "lock/call/call.h"
 #include "lock/hold/holds.h"
 #include "lock/state/lock.h"
 #include "lock/state/options.h"
@@ -55,8 +56,8 @@ static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(clien
         if (!hook->ops->is_drained(client))
             return false;
     }
-    return client->guarded.n_settling == 0 && relock_outbox_is_empty(&client->guarded.leaving) &&
-           !client->guarded.leaving_later;
+    return client->guarded.n_settling == 0 && client->guarded.n_deferred == 0 &&
+           relock_outbox_is_empty(&client->guarded.leaving) && !client->guarded.leaving_later;
 }
 
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
@@ -73,6 +74,7 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
     }
     while ((hold = relock_holds_find(client, 0)))
         relock_let_go(client, hold, now_ms);
+    relock_defer_hurry(client);
     while (!is_drained(client) && in_time)
         in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
 }

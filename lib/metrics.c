@@ -43,6 +43,8 @@ static const struct number {
     NUMBER(renewed, "renewed_total", "counter", "Successful renewals."),
     NUMBER(renewal_failures, "renewal_failures_total", "counter", "Renewals without an answer."),
     NUMBER(lost, "lost_total", "counter", "Lost holds."),
+    NUMBER(deferred, "deferred_total", "counter", "Releases that did not wait for the answer."),
+    NUMBER(deferred_lost, "deferred_lost_total", "counter", "Such releases of lost holds."),
     NUMBER(reconnects, "reconnects_total", "counter", "Connections made again."),
     NUMBER(deadlocks, "deadlocks_total", "counter", "Waits refused because they closed a cycle."),
     NUMBER(log_dropped, "log_dropped_total", "counter", "Dropped log lines."),

@@ -1,6 +1,8 @@
 /* relock_client_ready: whether a program can work with its locks now, for readiness probes. */
 #include "base/clock.h"
+#include "lock/call/call.h"
 #include "lock/state/client.h"
+#include "lock/state/lock.h"
 #include "look/nodes.h"
 #include "redis/server/reply.h"
 
@@ -39,14 +41,16 @@ static int ping(struct relock_client *client)
     return r;
 }
 
-/* Acquires and releases the lock. If it is not free, locks work, too. */
+/* Acquires and releases the lock, and does not defer the answer. If the lock is not free, locks
+ * work, too. */
 static int try_lock(struct relock_lock *lock)
 {
+    const struct relock_options *options = &lock->client->options;
     struct relock_how how = {.owner = relock_owner_new()};
     int r = relock_acquire(lock, &how, NULL);
 
     if (r == RELOCK_OK)
-        r = relock_release(lock, how.owner);
+        r = relock_release_by(lock, how.owner, relock_clock_in(options->release_timeout_ms), false);
     return r == RELOCK_BUSY ? RELOCK_OK : r;
 }
 

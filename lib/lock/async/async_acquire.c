@@ -2,7 +2,8 @@
  * relock_acquire_async() - the steps of relock_take(), for an asynchronous call
  *
  *     phase      next       when
- *     BEGINS     BEHIND     another command of the owner runs, or one about the cached hold
+ *     BEGINS     BEHIND     another command of the owner runs, one about the cached hold, or a
+ *                           deferred release
  *                QUEUED     the owner has no levels
  *                NESTS      it has
  *     BEHIND     as BEGINS, when that command has ended
@@ -204,6 +205,12 @@ STEP void begin(struct acquire_call *call)
     }
     if (hold) {
         nest(call, hold);
+        return;
+    }
+    hold = relock_defer_first(acquire->resource);
+    if (hold && call->phase != BEHIND) {
+        relock_defer_hurry(acquire->client);
+        stay_behind(call, hold);
         return;
     }
     r = relock_take_join(acquire);

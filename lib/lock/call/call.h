@@ -142,7 +142,7 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
 
 /*
  * As relock_release and relock_extend, with checked arguments and a deadline for the answer.
- * `counts`: the program has made the call.
+ * `counts`: the program has made the call, and the answer may be deferred.
  */
 int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts);
 int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
@@ -170,6 +170,7 @@ struct relock_release_view {
     uint64_t began_us; /* when it was sent */
     uint64_t held_us;  /* how long the hold had lasted */
     bool counts;       /* whether `held_us` goes into the histogram of holds */
+    bool is_deferred;  /* the call has returned RELOCK_OK without the answer */
 };
 
 /* The last release, before and after the operation `release`; the count is already 0. The first
@@ -182,6 +183,40 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
                             const struct relock_release_view *view,
                             const struct relock_answer *answer)
     RELOCK_REQUIRES(lock->client->mutex);
+
+/* ---- defer ----------------------------------------------------------------------------------- */
+
+/*
+ * Defer - last releases whose callers do not wait for the answer (RELOCK_DEFER_RELEASES)
+ *
+ * The command goes out over a lane, and whichever thread next drives that lane reads the answer; if
+ * no call uses the lane, the I/O thread does, a few milliseconds later. A release whose answer is
+ * lost, or is no answer to a release, is settled. So it ends as any other, only later.
+ *
+ * Later calls of this client for the lock wait until the release has ended: otherwise they could
+ * overtake it, and find the lock held.
+ *
+ * Threads: any, with the mutex of the client held.
+ */
+
+/*
+ * After relock_release_begin_last(): sends the release, and unlocks the mutex meanwhile. Returns
+ * false if it was not sent: the caller sends it, and waits. That is so if threads of this process
+ * wait for the lock, and if a connection would have to be made or killed first.
+ */
+bool relock_defer(struct relock_lock *lock, struct relock_hold *hold,
+                  const struct relock_release_view *view, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* Waits for the releases that were deferred before this call, and unlocks the mutex meanwhile.
+ * Returns false if one has not ended at `until_ms`. */
+bool relock_defer_await(struct relock_client *client, struct relock_resource *resource,
+                        uint64_t until_ms) RELOCK_REQUIRES(client->mutex);
+
+/* The hold of the oldest release that has not ended; NULL: there is none. For an asynchronous call,
+ * which follows the hold, and hurries. */
+struct relock_hold *relock_defer_first(const struct relock_resource *resource);
+void relock_defer_hurry(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* ---- commands -------------------------------------------------------------------------------- */
 

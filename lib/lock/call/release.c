@@ -32,11 +32,14 @@ static void log_late(const struct relock_lock *lock, uint64_t owner, int r, cons
 }
 
 static void log_last(struct relock_lock *lock, uint64_t owner, const struct relock_answer *answer,
-                     int r) RELOCK_REQUIRES(lock->client->mutex)
+                     bool is_deferred, int r) RELOCK_REQUIRES(lock->client->mutex)
 {
     if (answer->is_reported)
         return;
-    if (r == RELOCK_LOST)
+    if (r == RELOCK_LOST && is_deferred)
+        relock_lock_log_under(lock->client, lock, owner, "lost before its deferred release", r,
+                              "found after that had returned RELOCK_OK");
+    else if (r == RELOCK_LOST)
         relock_lock_log_under(lock->client, lock, owner, "released", r,
                               "Redis no longer had the hold");
     else if (r < 0)
@@ -91,6 +94,7 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->began_us = relock_clock_now_us();
     view->held_us = view->began_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
+    view->is_deferred = false;
     RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
     stays = relock_cache_hand_off(lock->client, hold, view->began_us / 1000);
     if (stays)
@@ -127,7 +131,8 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
     now_ms = end_us / 1000;
     if (view->counts && r != RELOCK_LOST)
         relock_meter_add(&stats->hold, view->held_us);
-    if (answer->verdict != RELOCK_VERDICT_FAILED && !resource->kind->is_composite)
+    if (answer->verdict != RELOCK_VERDICT_FAILED && !resource->kind->is_composite &&
+        !view->is_deferred) /* nobody has measured when its answer came */
         relock_meter_add(&stats->round_trip, end_us - view->began_us);
     let_others_go_first(lock, view->is_subscribed, answer, now_ms);
     if (hold->recalled || (hold->cache_until_ms > 0 && answer->n_receivers > view->is_subscribed))
@@ -135,25 +140,28 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
     relock_resource_released(resource, reaches_waiters(resource, view->is_subscribed, answer),
                              now_ms);
     relock_subscription_idle(lock->client, resource);
-    if (r == RELOCK_LOST && !answer->is_reported)
+    if (r == RELOCK_LOST && !answer->is_reported) {
         stats->lost++;
+        stats->deferred_lost += view->is_deferred;
+    }
     if (r == RELOCK_OK || r == RELOCK_LOST)
         relock_holds_end(lock->client, hold);
     else
         resource->kind->operations->let_go(lock->client, hold, now_ms);
-    log_last(lock, view->owner, answer, r);
+    log_last(lock, view->owner, answer, view->is_deferred, r);
     return r;
 }
 
 __attribute__((flatten)) static int release_last(struct relock_lock *lock, struct relock_hold *hold,
-                                                 uint64_t deadline_ms)
+                                                 uint64_t deadline_ms, bool may_defer)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_release_view view;
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.why = why};
 
-    if (!relock_release_begin_last(lock, hold, &view))
+    if (!relock_release_begin_last(lock, hold, &view) ||
+        (may_defer && relock_defer(lock, hold, &view, deadline_ms)))
         return RELOCK_OK;
     lock->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
     return relock_release_end_last(lock, hold, &view, &answer);
@@ -230,7 +238,7 @@ int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
     return RELOCK_E_CONN;
 }
 
-static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
+static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool may_defer)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold;
@@ -258,7 +266,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
     if (hold->state == RELOCK_HOLD_LOST)
         return relock_release_lost(lock->client, hold, deadline_ms);
     return hold->count > 0 ? relock_levels_remove(lock, hold, deadline_ms)
-                           : release_last(lock, hold, deadline_ms);
+                           : release_last(lock, hold, deadline_ms, may_defer);
 }
 
 int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts)
@@ -268,7 +276,7 @@ int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadlin
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = release(lock, relock_owner_resolve(owner), deadline_ms);
+    r = release(lock, relock_owner_resolve(owner), deadline_ms, counts);
     if (counts)
         relock_meter_end(lock->client->guarded.stats.releases, r);
     relock_client_exit(lock->client, &guard);

@@ -415,6 +415,17 @@ void relock_take_count(struct relock_acquire *acquire, int result)
         relock_owner_count(acquire->waiter.owner, 1);
 }
 
+/* Whether the call can go on. A call that waits goes on in the queue. */
+static bool await_releases(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t until_ms = relock_acquire_limit_ms(acquire, relock_clock_now_ms());
+
+    if (relock_defer_await(acquire->client, acquire->resource, until_ms) || !acquire->waiter.tries)
+        return true;
+    relock_acquire_keep_why(acquire, "a deferred release of this lock got no answer in time");
+    return false;
+}
+
 static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     int r;
@@ -425,7 +436,7 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
         struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
 
         if (!hold)
-            r = take_first_level(acquire);
+            r = await_releases(acquire) ? take_first_level(acquire) : RELOCK_E_CONN;
         else if (hold->busy)
             r = wait_for_own(acquire);
         else

@@ -109,10 +109,10 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
     relock_tracked_drop(hold);
     relock_holds_end_confirming(client, hold);
+    relock_observer_drop_all(client, hold);
     relock_resources_unref(client, hold->resource);
     relock_conn_id_unref(hold->fence);
     (void)relock_events_unref(hold->events);
-    relock_observer_drop_all(client, hold);
     free(hold->confirm);
     free(hold);
 }

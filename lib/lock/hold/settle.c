@@ -13,9 +13,9 @@
 static void finish(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    if (--client->guarded.n_settling == 0)
-        relock_cond_broadcast(&client->changed);
+    client->guarded.n_settling--;
     relock_holds_end(client, hold);
+    relock_cond_broadcast(&client->changed);
 }
 
 /* When a command that has failed is repeated: without a connection, when there is one again; else

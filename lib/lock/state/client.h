@@ -227,6 +227,8 @@ struct relock_client {
         struct relock_batches batches;     /* changed by batch.c alone */
         struct relock_task *to_tell;       /* losses, for the thread that calls on_lost */
         unsigned n_settling;
+        unsigned n_deferred;             /* releases without an answer: call/defer.c */
+        struct relock_timer unread;      /* the answers of these are to be read */
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */
         struct relock_task inbox_task;   /* posted while WANTED */
         struct relock_timer inbox_retry; /* subscribes again after a lack of memory */

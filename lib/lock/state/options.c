@@ -5,7 +5,7 @@
 
 #define FLAGS                                                                     \
     (RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN | \
-     RELOCK_NO_TRACKING)
+     RELOCK_NO_TRACKING | RELOCK_DEFER_RELEASES)
 #define MAX_CONNECTIONS 1024
 #define MAX_PREFIX 1024
 

@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct relock_deferral;
 struct relock_listener;
 struct relock_node;
 struct relock_proof;
@@ -248,7 +249,9 @@ struct relock_resource {
     struct relock_hold *holds;   /* all with levels: the holder's and lost ones */
     struct relock_hold *cached;  /* stays for the next local owner, while no call waits; or NULL */
     struct relock_hold *tracked; /* of a primary: its tracked holds, and those of secondaries */
-    uint64_t taken_ms;           /* when this process acquired the lock from Redis */
+    struct relock_deferral *deferrals; /* of a primary: releases that call/defer.c sent, until they
+                                          have ended */
+    uint64_t taken_ms;                 /* when this process acquired the lock from Redis */
 
     struct relock_waiter *queue;
     unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */

@@ -90,7 +90,7 @@ static void given_options_stay_as_they_are(void **state)
         .connections = 1024,
         .min_replicas = 7,
         .flags = RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN |
-                 RELOCK_NO_TRACKING,
+                 RELOCK_NO_TRACKING | RELOCK_DEFER_RELEASES,
         .log_level = RELOCK_LOG_DEBUG,
         .on_lost = losses_drop,
         .on_log = log_write,
@@ -112,7 +112,7 @@ static const struct {
 } refused[] = {
     {{.reserved = {1}}, "reserved", RELOCK_E_INVALID},
     {{.reserved = {0, 1}}, "reserved", RELOCK_E_INVALID},
-    {{.flags = RELOCK_NO_TRACKING << 1}, "flags", RELOCK_E_INVALID},
+    {{.flags = RELOCK_DEFER_RELEASES << 1}, "flags", RELOCK_E_INVALID},
     {{.flags = UINT_MAX}, "flags", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_DEBUG + 1}, "log_level", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_ERROR - 1}, "log_level", RELOCK_E_INVALID},

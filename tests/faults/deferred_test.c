@@ -1,0 +1,264 @@
+/* Releases that do not wait for the answer, and get none or a strange one. */
+#include "faults.h"
+#include "kind_faults.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LONG_NAME 4000
+#define MANY 96
+
+static struct relock_client *deferring(struct faults *t, uint64_t command_timeout_ms)
+{
+    return faults_client(
+        t, &(struct relock_options){.flags = RELOCK_DEFER_RELEASES | RELOCK_NO_TRACKING,
+                                    .command_timeout_ms = command_timeout_ms,
+                                    .recheck_ms = LONG_MS,
+                                    .watchdog_timeout_ms = LONG_MS});
+}
+
+/* The next try waits until Redis has released the lock after all. */
+static void release_is_made_good(struct faults *t, enum proxy_deed deed)
+{
+    struct relock_client *client = deferring(t, SOON_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *rule;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    rule = kind_next(t, deed, "unlock 1 orders");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    faults_assert_free(t);
+    assert_int_equal(stats_of(client).deferred_lost, 0);
+}
+
+static void a_release_that_is_lost_with_its_connection_is_made_good(void **state)
+{
+    release_is_made_good(*state, PROXY_CUT);
+}
+
+static void a_release_that_ran_without_an_answer_is_no_loss(void **state)
+{
+    release_is_made_good(*state, PROXY_CUT_UNANSWERED);
+}
+
+static void a_release_that_is_refused_is_made_good(void **state)
+{
+    release_is_made_good(*state, PROXY_REFUSE);
+}
+
+static void a_missing_script_is_loaded_for_it(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, SOON_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    (void)probe_int(t->f->probe, "SCRIPT FLUSH");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    faults_assert_free(t);
+    assert_int_equal(log_count(t->f->log, "not in Redis yet"), 0);
+}
+
+/* The idle connection has ended: the call makes another one, and waits for the answer. */
+static void a_release_makes_a_connection_if_there_is_none(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, SOON_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    proxy_cut(t->proxy, "");
+    let_pass(10);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).deferred, 0);
+    faults_assert_free(t);
+}
+
+static void a_try_waits_for_the_answer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, LONG_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *rule;
+    struct actor *trying = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    rule = kind_next(t, PROXY_HOLD, "unlock 1 orders");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    actor_begin_timedlock(trying, lock, 0);
+    let_pass(50);
+    assert_true(actor_is_busy(trying));
+    proxy_let_go(rule);
+    assert_result(actor_result(trying), RELOCK_OK);
+    assert_result(actor_unlock(trying, lock), RELOCK_OK);
+    faults_assert_free(t);
+}
+
+/* The answer was no answer to a release, so the I/O thread releases the lock. */
+static void a_try_waits_for_the_settling(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, LONG_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *refused, *held;
+    struct actor *trying = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    refused = kind_next(t, PROXY_REFUSE, "unlock 1 orders");
+    held = kind_next(t, PROXY_HOLD, "unlock 1 orders");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(refused, 1));
+    assert_true(proxy_met(held, 1));
+    actor_begin_timedlock(trying, lock, 0);
+    let_pass(50);
+    assert_true(actor_is_busy(trying));
+    proxy_let_go(held);
+    assert_result(actor_result(trying), RELOCK_OK);
+    assert_result(actor_unlock(trying, lock), RELOCK_OK);
+    faults_assert_free(t);
+}
+
+/* Another call drives the only lane when the lock is released, and sends the release at its end. */
+static void a_release_behind_another_call_is_sent_at_its_end(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.flags = RELOCK_DEFER_RELEASES,
+                                                  .connections = 1,
+                                                  .command_timeout_ms = SOON_MS,
+                                                  .watchdog_timeout_ms = LONG_MS});
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct relock_lock *other = kind_lock(t->f, client, "other");
+    struct actor *locking = actor_start();
+    struct proxy_rule *rule;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    rule = kind_next(t, PROXY_HOLD_REPLY, "lock 1 other");
+    actor_begin_lock(locking, other);
+    assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).deferred, 1);
+    proxy_let_go(rule);
+    assert_result(actor_result(locking), RELOCK_OK);
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+    assert_result(actor_unlock(locking, other), RELOCK_OK);
+    faults_assert_free(t);
+}
+
+static void a_try_ends_in_time_without_the_answer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, short_ms());
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *rule;
+    uint64_t began_ms;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    rule = proxy_each(t->proxy, PROXY_HOLD, kind_words("unlock 1 orders"));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    began_ms = now_ms();
+    assert_result(relock_trylock(lock), RELOCK_E_CONN);
+    assert_no_later(now_ms() - began_ms, short_ms() + SOON_MS);
+    proxy_let_go(rule);
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    faults_assert_free(t);
+}
+
+static void a_server_that_hangs_holds_up_no_release(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, LONG_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    server_pause(t->f->server);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).deferred, 1);
+    server_resume(t->f->server);
+    faults_assert_free(t);
+}
+
+static void a_full_socket_holds_up_no_release_for_long(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.flags = RELOCK_DEFER_RELEASES,
+                                                  .command_timeout_ms = SOON_MS,
+                                                  .release_timeout_ms = 100,
+                                                  .watchdog_timeout_ms = LONG_MS,
+                                                  .connections = 1});
+    struct relock_lock *locks[MANY];
+    char name[LONG_NAME + 1];
+
+    for (int i = 0; i < MANY; i++) {
+        memset(name, 'n', LONG_NAME);
+        (void)snprintf(name + LONG_NAME - 4, 5, "%04d", i);
+        assert_result(relock_lock_new(client, name, &locks[i]), RELOCK_OK);
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+    }
+    proxy_stall(t->proxy, "");
+    for (int i = 0; i < MANY; i++) {
+        uint64_t began_ms = now_ms();
+        int r = relock_unlock(locks[i]);
+
+        assert_true(r == RELOCK_OK || r == RELOCK_E_CONN);
+        assert_no_later(now_ms() - began_ms, 100 + SOON_MS);
+        relock_lock_free(locks[i]);
+    }
+    proxy_flow(t->proxy);
+    faults_assert_free(t);
+}
+
+static void a_client_is_freed_in_time_without_the_answer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, short_ms());
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *rule;
+    uint64_t began_ms;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    rule = proxy_each(t->proxy, PROXY_HOLD, kind_words("unlock 1 orders"));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    began_ms = now_ms();
+    fixture_free_client(t->f, client);
+    assert_true(now_ms() - began_ms >= short_ms() - TWO_CLOCKS_MS); /* it waits for the answer */
+    assert_no_later(now_ms() - began_ms, short_ms() + SOON_MS);
+    proxy_let_go(rule);
+    (void)probe_int(t->f->probe, "DEL orders");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_release_that_is_lost_with_its_connection_is_made_good),
+        FAULT_TEST(a_release_that_ran_without_an_answer_is_no_loss),
+        FAULT_TEST(a_release_that_is_refused_is_made_good),
+        FAULT_TEST(a_missing_script_is_loaded_for_it),
+        FAULT_TEST(a_release_makes_a_connection_if_there_is_none),
+        FAULT_TEST(a_try_waits_for_the_answer),
+        FAULT_TEST(a_try_waits_for_the_settling),
+        FAULT_TEST(a_release_behind_another_call_is_sent_at_its_end),
+        FAULT_TEST(a_try_ends_in_time_without_the_answer),
+        FAULT_TEST(a_server_that_hangs_holds_up_no_release),
+        FAULT_TEST(a_full_socket_holds_up_no_release_for_long),
+        FAULT_TEST(a_client_is_freed_in_time_without_the_answer),
+    };
+    const struct CMUnitTest of_kinds[] = {
+        FAULT_TEST_OF_ALL(a_release_that_is_lost_with_its_connection_is_made_good),
+        FAULT_TEST_OF_ALL(a_release_that_ran_without_an_answer_is_no_loss),
+        FAULT_TEST_OF_ALL(a_try_waits_for_the_answer),
+    };
+
+    return kind_faults_wanted(argc, argv) ? FAULT_TESTS_RUN(of_kinds) : FAULT_TESTS_RUN(tests);
+}
