@@ -188,6 +188,51 @@ void bare_give(redisContext *redis, const struct bare_lock *lock)
     freeReplyObject(reply);
 }
 
+static redisReply *next_reply(redisContext *redis)
+{
+    void *reply = NULL;
+
+    if (redisGetReply(redis, &reply) != REDIS_OK)
+        die("bare connection: %s", redis->errstr);
+    return must_reply(redis, reply);
+}
+
+void bare_give_later(redisContext *redis, const struct bare_lock *lock)
+{
+    int is_sent = 0;
+
+    if (redisAppendCommandArgv(redis, BARE_GIVE_ARGS, (const char **)lock->give, lock->give_len) !=
+        REDIS_OK)
+        die("bare connection: %s", redis->errstr);
+    while (!is_sent)
+        if (redisBufferWrite(redis, &is_sent) != REDIS_OK)
+            die("bare connection: %s", redis->errstr);
+}
+
+void bare_await_given(redisContext *redis, const struct bare_lock *lock)
+{
+    redisReply *reply = next_reply(redis);
+
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer < 1)
+        die("a lock like %s was not held", lock->name);
+    freeReplyObject(reply);
+}
+
+void bare_take_after(redisContext *redis, const struct bare_lock *lock, bool owes)
+{
+    redisReply *reply;
+
+    if (redisAppendCommandArgv(redis, BARE_TAKE_ARGS, (const char **)lock->take, lock->take_len) !=
+        REDIS_OK)
+        die("bare connection: %s", redis->errstr);
+    if (owes)
+        bare_await_given(redis, lock);
+    reply = next_reply(redis);
+    if (reply->type != REDIS_REPLY_NIL)
+        die("%s is held by another", lock->name);
+    freeReplyObject(reply);
+}
+
 void bare_renew(redisContext *redis, const struct bare_lock *lock, unsigned n)
 {
     const char *args[] = {"EVALSHA", sha1_renew, "1", lock->name, lock->lease, lock->field};

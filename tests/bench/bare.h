@@ -55,6 +55,12 @@ void bare_lock_lease(struct bare_lock *lock, uint64_t lease_ms);
 bool bare_take(struct redisContext *redis, const struct bare_lock *lock);
 void bare_give(struct redisContext *redis, const struct bare_lock *lock);
 
+/* Sends the release and leaves its reply to the next command; that command, if the server `owes`
+ * such a reply; or just that reply. */
+void bare_give_later(struct redisContext *redis, const struct bare_lock *lock);
+void bare_take_after(struct redisContext *redis, const struct bare_lock *lock, bool owes);
+void bare_await_given(struct redisContext *redis, const struct bare_lock *lock);
+
 /* Subscribes this connection to the lock's channel; waits for the next message. */
 void bare_subscribe(struct redisContext *redis, const struct bare_lock *lock);
 void bare_await_message(struct redisContext *redis);

@@ -79,6 +79,8 @@ static const struct row {
     {"tls", row_tls, "the same over TLS, against bare OpenSSL"},
     {"spin", row_spin, "the same with RELOCK_NO_SPIN, over each kind of connection, busy or not"},
     {"own_locks", row_own_locks, "1 to 256 threads with a lock each, against bare connections"},
+    {"deferred", row_deferred,
+     "releases that do not wait for their reply, against bare connections"},
     {"one_lock", row_one_lock, "8 threads on one lock, against 1, and against a fair mutex"},
     {"passing", row_passing, "released in one process, acquired in another"},
     {"cached", row_cached, "locks that are kept: 1 and 64 threads, against Redis each time"},

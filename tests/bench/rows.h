@@ -64,6 +64,9 @@ void row_spin(const struct plan *plan, struct report *report);
 /* Many threads with a lock each: shared connections, compared with one per thread. */
 void row_own_locks(const struct plan *plan, struct report *report);
 
+/* Releases that leave their reply to the next command, by the library and by bare connections. */
+void row_deferred(const struct plan *plan, struct report *report);
+
 /* Eight threads on one lock: the gain by handing it off inside the process. */
 void row_one_lock(const struct plan *plan, struct report *report);
 

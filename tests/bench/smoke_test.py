@@ -21,6 +21,7 @@ RESULTS = {
         for load in ["1_0", "2_0", "4_0", "16_0", "1_1", "1_2", "1_4", "1_16"]
     ],
     "own_locks": [f"own_locks_{2**n}" for n in range(9)],
+    "deferred": ["deferred_1", "deferred_4", "deferred_16"],
     "one_lock": ["one_lock"],
     "passing": ["passing"],
     "cached": ["cached_1", "cached_64"],
