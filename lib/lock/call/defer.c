@@ -167,7 +167,7 @@ RELOCK_UNCHECKED static void on_answer(struct relock_post *post)
 
 static bool has_waiters(const struct relock_resource *resource)
 {
-    return resource->queue || resource->listeners;
+    return resource->queue || relock_resource_contention(resource)->listeners;
 }
 
 /* Waiters of this process would learn of it late. */
@@ -177,7 +177,7 @@ static bool is_awaited(const struct relock_resource *resource)
 
     if (has_waiters(resource->primary))
         return true;
-    DL_FOREACH(resource->primary->secondaries, at)
+    DL_FOREACH2(resource->primary->secondaries, at, as.secondary.next)
     if (has_waiters(at))
         return true;
     return false;
