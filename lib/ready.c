@@ -50,7 +50,8 @@ static int try_lock(struct relock_lock *lock)
     int r = relock_acquire(lock, &how, NULL);
 
     if (r == RELOCK_OK)
-        r = relock_release_by(lock, how.owner, relock_clock_in(options->release_timeout_ms), false);
+        r = relock_release_by(lock, how.owner, relock_clock_in(options->release_timeout_ms), true,
+                              false);
     return r == RELOCK_BUSY ? RELOCK_OK : r;
 }
 

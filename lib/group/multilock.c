@@ -93,7 +93,7 @@ static void group_miss(struct relock_group *group, uint64_t composite, size_t me
 static int group_release(struct relock_lock *member, uint64_t owner, uint64_t deadline_ms,
                          bool *asks)
 {
-    int r = *asks ? relock_release_by(member, owner, deadline_ms, false)
+    int r = *asks ? relock_release_by(member, owner, deadline_ms, false, false)
                   : relock_release_unasked(member, owner);
 
     *asks = *asks && r != RELOCK_E_CONN;

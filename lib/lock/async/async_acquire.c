@@ -30,7 +30,9 @@ struct acquire_call {
     bool is_watching; /* its cancel */
     struct relock_how how;
     struct relock_acquire acquire;
-    uint64_t late_ms;         /* when it is behind another command: until then */
+    uint64_t late_ms;         /* when it is behind another command: until then; or 0 */
+    uint64_t releases_ms;     /* when it is behind deferred releases: until then; or 0 */
+    uint64_t serial;          /* later holds are none of those */
     struct relock_hold *hold; /* to which the script belongs */
     struct relock_answer answer;
     uint64_t began_ms;
@@ -79,6 +81,7 @@ STEP void leave_queue(struct acquire_call *call, int r)
         return;
     }
     call->phase = ANEW;
+    call->late_ms = call->releases_ms = 0;
     relock_step_post(&call->base.step);
 }
 
@@ -177,7 +180,7 @@ STEP void stay_behind(struct acquire_call *call, struct relock_hold *hold)
 {
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (call->phase != BEHIND)
+    if (call->late_ms == 0)
         call->late_ms = relock_acquire_end_ms(&call->acquire, now_ms);
     call->phase = BEHIND;
     if (now_ms < call->late_ms) {
@@ -188,12 +191,41 @@ STEP void stay_behind(struct acquire_call *call, struct relock_hold *hold)
     finish(call, RELOCK_E_CONN);
 }
 
+/* As await_releases() of a blocking call. Returns false if the call can go on. */
+STEP bool is_behind_release(struct acquire_call *call)
+{
+    struct relock_acquire *acquire = &call->acquire;
+    struct relock_hold *hold = relock_defer_first(acquire->resource, call->serial);
+    uint64_t now_ms;
+
+    if (!hold || relock_take_is_stopped(acquire))
+        return false;
+    if (acquire->awaits_us == 0)
+        acquire->awaits_us = relock_clock_now_us();
+    now_ms = relock_clock_now_ms();
+    if (call->releases_ms == 0)
+        call->releases_ms = relock_acquire_limit_ms(acquire, now_ms);
+    if (now_ms < call->releases_ms) {
+        call->phase = BEHIND;
+        relock_defer_hurry(acquire->client);
+        relock_async_follow(&call->base, hold, call->releases_ms);
+        return true;
+    }
+    if (!acquire->waiter.tries && now_ms < acquire->deadline_ms)
+        return false;
+    relock_acquire_keep_why(acquire, RELOCK_WHY_DEFERRED);
+    finish(call, RELOCK_E_CONN);
+    return true;
+}
+
 STEP void begin(struct acquire_call *call)
 {
     struct relock_acquire *acquire = &call->acquire;
     struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
     int r;
 
+    if (call->phase != BEHIND)
+        call->serial = acquire->client->guarded.serial;
     relock_async_sleep(&call->base, RELOCK_NEVER);
     if (call->base.is_unheard) {
         finish(call, RELOCK_CANCELLED);
@@ -207,12 +239,8 @@ STEP void begin(struct acquire_call *call)
         nest(call, hold);
         return;
     }
-    hold = relock_defer_first(acquire->resource);
-    if (hold && call->phase != BEHIND) {
-        relock_defer_hurry(acquire->client);
-        stay_behind(call, hold);
+    if (is_behind_release(call))
         return;
-    }
     r = relock_take_join(acquire);
     if (r == RELOCK_JOINED)
         wait_turn(call);

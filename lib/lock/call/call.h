@@ -66,6 +66,13 @@ void relock_take_count(struct relock_acquire *acquire, int result)
 void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
     RELOCK_REQUIRES(acquire->client->mutex);
 
+/* Whether a call that waits for deferred releases is to go on at once, and so to end: it was
+ * cancelled, or the client was shut down. */
+bool relock_take_is_stopped(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+#define RELOCK_WHY_DEFERRED "a deferred release of this lock got no answer in time"
+
 /*
  * The steps of a wait in the queue of a resource. A blocking call takes all of them in wait_turn(),
  * an asynchronous call one by one (async_acquire.c). They may unlock the mutex meanwhile.
@@ -142,9 +149,10 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
 
 /*
  * As relock_release and relock_extend, with checked arguments and a deadline for the answer.
- * `counts`: the program has made the call, and the answer may be deferred.
+ * `counts`: the program has made the call. `may_defer`: it need not wait for the answer.
  */
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts);
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts,
+                      bool may_defer);
 int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
                      uint64_t deadline_ms);
 
@@ -208,14 +216,16 @@ bool relock_defer(struct relock_lock *lock, struct relock_hold *hold,
                   const struct relock_release_view *view, uint64_t deadline_ms)
     RELOCK_REQUIRES(lock->client->mutex);
 
-/* Waits for the releases that were deferred before this call, and unlocks the mutex meanwhile.
- * Returns false if one has not ended at `until_ms`. */
+/* Waits for the deferred releases of all holds that are older than this call, and unlocks the mutex
+ * meanwhile. `acquire`: the call; NULL: nothing stops it. Returns false if one has not ended at
+ * `until_ms`, or when the call was stopped. */
 bool relock_defer_await(struct relock_client *client, struct relock_resource *resource,
-                        uint64_t until_ms) RELOCK_REQUIRES(client->mutex);
+                        const struct relock_acquire *acquire, uint64_t until_ms)
+    RELOCK_REQUIRES(client->mutex);
 
-/* The hold of the oldest release that has not ended; NULL: there is none. For an asynchronous call,
- * which follows the hold, and hurries. */
-struct relock_hold *relock_defer_first(const struct relock_resource *resource);
+/* The hold of the oldest release that has not ended, of holds up to `serial`; NULL: there is none.
+ * For an asynchronous call, which follows the hold, and hurries. */
+struct relock_hold *relock_defer_first(const struct relock_resource *resource, uint64_t serial);
 void relock_defer_hurry(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* ---- commands -------------------------------------------------------------------------------- */

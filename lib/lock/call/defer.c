@@ -22,6 +22,9 @@
 /* How long the answer may lie in the socket of a lane that no call uses. */
 #define UNREAD_MS 10
 
+/* How soon a thread that waits for an answer notices that its call was stopped. */
+#define LOOK_MS 50
+
 /* The thread that is about to read an answer has not begun. */
 #define BEHIND_MS 1
 
@@ -47,12 +50,12 @@ static struct relock_deferral *find(const struct relock_resource *resource,
     return NULL;
 }
 
-static struct relock_deferral *first(const struct relock_resource *resource)
+static struct relock_deferral *first(const struct relock_resource *resource, uint64_t serial)
 {
     struct relock_deferral *at;
 
     DL_FOREACH(resource->primary->deferrals, at)
-    if (at->hold->state != RELOCK_HOLD_ENDED)
+    if (at->hold->state != RELOCK_HOLD_ENDED && at->hold->serial <= serial)
         return at;
     return NULL;
 }
@@ -155,7 +158,6 @@ RELOCK_UNCHECKED static void on_answer(struct relock_post *post)
     read_answer(deferral, &answer);
     (void)relock_release_end_last(&lock, hold, &view, &answer);
     client->guarded.n_deferred--;
-    relock_step_pass(hold);
     relock_holds_unref(client, hold);
     relock_resources_unref(client, lock.resource);
     relock_cond_broadcast(&client->changed);
@@ -223,6 +225,19 @@ RELOCK_UNCHECKED static bool post(struct relock_deferral *deferral, uint64_t dea
     return r == RELOCK_OK;
 }
 
+/* It was not sent: calls that wait for it go on as without it. */
+static void give_up(struct relock_deferral *deferral) RELOCK_REQUIRES(deferral->lock.client->mutex)
+{
+    struct relock_client *client = deferral->lock.client;
+    struct relock_hold *hold = deferral->hold;
+
+    client->guarded.n_deferred--;
+    forget(deferral);
+    hold->is_deferred = false;
+    relock_step_pass(hold);
+    relock_cond_broadcast(&client->changed);
+}
+
 bool relock_defer(struct relock_lock *lock, struct relock_hold *hold,
                   const struct relock_release_view *view, uint64_t deadline_ms)
 {
@@ -232,12 +247,12 @@ bool relock_defer(struct relock_lock *lock, struct relock_hold *hold,
     if (!new)
         return false;
     DL_APPEND(lock->resource->primary->deferrals, new);
+    hold->is_deferred = true;
     lock->client->guarded.n_deferred++;
     (void)relock_holds_ref(hold);
     is_posted = post(new, deadline_ms);
     if (!is_posted) {
-        lock->client->guarded.n_deferred--;
-        forget(new);
+        give_up(new);
     } else if (hold->state == RELOCK_HOLD_RELEASING) { /* not answered yet */
         new->is_posted = true;
         read_within(lock->client, UNREAD_MS);
@@ -268,36 +283,37 @@ static void wait_once(struct relock_client *client, struct relock_hold *hold, ui
         (void)relock_cond_wait_until(&client->changed, &client->mutex, until_ms);
 }
 
-static bool wait_for(struct relock_client *client, struct relock_hold *hold, uint64_t until_ms)
+/* `acquire`: the call that waits; NULL: nothing stops it. */
+static bool wait_for(struct relock_client *client, struct relock_hold *hold,
+                     const struct relock_acquire *acquire, uint64_t until_ms)
     RELOCK_REQUIRES(client->mutex)
 {
     bool is_over;
 
     (void)relock_holds_ref(hold);
     while (hold->state != RELOCK_HOLD_ENDED && find(hold->resource, hold) &&
-           relock_clock_now_ms() < until_ms)
-        wait_once(client, hold, until_ms);
+           relock_clock_now_ms() < until_ms && !(acquire && relock_take_is_stopped(acquire)))
+        wait_once(client, hold, relock_clock_sooner(until_ms, relock_clock_in(LOOK_MS)));
     is_over = hold->state == RELOCK_HOLD_ENDED || !find(hold->resource, hold);
     relock_holds_unref(client, hold);
     return is_over;
 }
 
 bool relock_defer_await(struct relock_client *client, struct relock_resource *resource,
-                        uint64_t until_ms)
+                        const struct relock_acquire *acquire, uint64_t until_ms)
 {
+    uint64_t serial = client->guarded.serial;
     const struct relock_deferral *deferral;
-    unsigned n;
 
-    DL_COUNT(resource->primary->deferrals, deferral, n);
-    for (; n > 0 && (deferral = first(resource)); n--)
-        if (!wait_for(client, deferral->hold, until_ms))
+    while ((deferral = first(resource, serial)))
+        if (!wait_for(client, deferral->hold, acquire, until_ms))
             return false;
     return true;
 }
 
-struct relock_hold *relock_defer_first(const struct relock_resource *resource)
+struct relock_hold *relock_defer_first(const struct relock_resource *resource, uint64_t serial)
 {
-    const struct relock_deferral *deferral = first(resource);
+    const struct relock_deferral *deferral = first(resource, serial);
 
     return deferral ? deferral->hold : NULL;
 }

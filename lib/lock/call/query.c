@@ -92,7 +92,7 @@ static int ask(struct relock_lock *lock, uint64_t owner, struct relock_inspectio
     *inspection = (struct relock_inspection){0};
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
-    (void)relock_defer_await(lock->client, lock->resource,
+    (void)relock_defer_await(lock->client, lock->resource, NULL,
                              relock_clock_in(lock->client->options.command_timeout_ms));
     hold = relock_resource_find(lock->resource, claim.owner);
     if (hold) {
@@ -219,7 +219,7 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
-    (void)relock_defer_await(lock->client, lock->resource, deadline_ms);
+    (void)relock_defer_await(lock->client, lock->resource, NULL, deadline_ms);
     if (lock->resource->cached) /* nobody holds it */
         relock_cache_release(lock->client, lock->resource->cached, deadline_ms);
     relock_mutex_unlock(&lock->client->mutex);

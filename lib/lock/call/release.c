@@ -269,14 +269,15 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
                            : release_last(lock, hold, deadline_ms, may_defer);
 }
 
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts)
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts,
+                      bool may_defer)
 {
     struct relock_guard guard;
     int r;
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = release(lock, relock_owner_resolve(owner), deadline_ms, counts);
+    r = release(lock, relock_owner_resolve(owner), deadline_ms, may_defer);
     if (counts)
         relock_meter_end(lock->client->guarded.stats.releases, r);
     relock_client_exit(lock->client, &guard);
@@ -289,7 +290,7 @@ int relock_release(struct relock_lock *lock, uint64_t owner)
     if (!lock)
         return RELOCK_E_INVALID;
     return relock_release_by(lock, owner, relock_clock_in(lock->client->options.release_timeout_ms),
-                             true);
+                             true, true);
 }
 
 int relock_unlock(struct relock_lock *lock)

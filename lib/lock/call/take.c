@@ -353,6 +353,8 @@ int relock_take_join(struct relock_acquire *acquire)
     RELOCK_PROBE(acquire, resource->name, acquire->waiter.owner, acquire->how->wait_ms);
     acquire->joined_us = relock_clock_now_us();
     acquire->waiter.joined_ms = acquire->joined_us / 1000;
+    if (acquire->awaits_us > 0)
+        acquire->joined_us = acquire->awaits_us;
     acquire->waiter.joined_at = ++queue->moment;
     relock_resource_enqueue(queue, &acquire->waiter);
     if (waits(acquire))
@@ -415,14 +417,28 @@ void relock_take_count(struct relock_acquire *acquire, int result)
         relock_owner_count(acquire->waiter.owner, 1);
 }
 
+bool relock_take_is_stopped(const struct relock_acquire *acquire)
+{
+    return relock_cancel_is_fired(acquire->how->cancel) || relock_cancel_is_fired(acquire->stop) ||
+           !relock_drain_admits(acquire->client, acquire->waiter.owner, acquire->is_vouched);
+}
+
 /* Whether the call can go on. A call that waits goes on in the queue. */
 static bool await_releases(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    uint64_t until_ms = relock_acquire_limit_ms(acquire, relock_clock_now_ms());
+    uint64_t now_ms;
 
-    if (relock_defer_await(acquire->client, acquire->resource, until_ms) || !acquire->waiter.tries)
+    if (!acquire->resource->primary->deferrals)
         return true;
-    relock_acquire_keep_why(acquire, "a deferred release of this lock got no answer in time");
+    acquire->awaits_us = relock_clock_now_us();
+    now_ms = acquire->awaits_us / 1000;
+    if (relock_defer_await(acquire->client, acquire->resource, acquire,
+                           relock_acquire_limit_ms(acquire, now_ms)) ||
+        relock_take_is_stopped(acquire))
+        return true;
+    if (!acquire->waiter.tries && relock_clock_now_ms() < acquire->deadline_ms)
+        return true;
+    relock_acquire_keep_why(acquire, RELOCK_WHY_DEFERRED);
     return false;
 }
 

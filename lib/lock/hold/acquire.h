@@ -36,6 +36,7 @@ struct relock_acquire {
     bool is_vouched; /* constant: that call's owner had a hold on the client of the call */
     struct relock_cancel_wait stop_wait;
     uint64_t asked_us;    /* when its last attempt began */
+    uint64_t awaits_us;   /* when it began to wait for a deferred release; 0: it did not */
     uint64_t joined_us;   /* when it began to ask or to wait for a first level; 0: it did not */
     uint64_t lease_ms;    /* to ask for */
     uint64_t deadline_ms; /* of the wait */

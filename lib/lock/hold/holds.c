@@ -414,6 +414,10 @@ void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_ENDED;
     relock_client_unset_timer(client, &hold->timer);
+    if (hold->is_deferred) {
+        hold->is_deferred = false;
+        relock_step_pass(hold);
+    }
     relock_holds_unref(client, hold);
 }
 

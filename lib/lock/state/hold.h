@@ -116,6 +116,7 @@ struct relock_hold {
     bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
     bool is_left : 1;       /* lost, but Redis has it: the I/O thread releases it there */
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
+    bool is_deferred : 1;   /* call/defer.c has sent its release, which has not ended */
     unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
 
     uint64_t owner;

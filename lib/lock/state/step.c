@@ -64,3 +64,13 @@ void relock_step_pass(const struct relock_hold *hold)
     if (hold->followers && !relock_step_is_blocked(hold))
         relock_step_post(hold->followers);
 }
+
+void relock_step_stop(const struct relock_hold *hold)
+{
+    struct relock_step *at;
+
+    if (!hold->is_deferred)
+        return;
+    DL_FOREACH2(hold->followers, at, follow_next)
+    relock_step_post(at);
+}

@@ -38,20 +38,24 @@ void relock_step_fire(struct relock_step *step) RELOCK_REQUIRES(relock_process_m
 void relock_step_unfire(struct relock_step *step) RELOCK_REQUIRES(relock_process_mutex);
 
 /*
- * Another command about the hold runs, or its on_lost: the step waits until both have ended. Such
- * steps are posted one at a time: the one that runs calls relock_step_pass() for the next.
+ * Another command about the hold runs, or its on_lost, or its deferred release has not ended: the
+ * step waits until it is over. Such steps are posted one at a time: the one that runs calls
+ * relock_step_pass() for the next.
  */
 void relock_step_follow(struct relock_step *step, struct relock_hold *hold);
 void relock_step_unfollow(struct relock_step *step);
 static inline bool relock_step_is_blocked(const struct relock_hold *hold)
 {
-    return hold->busy || hold->notice == RELOCK_HOLD_TELLING ||
+    return hold->busy || hold->is_deferred || hold->notice == RELOCK_HOLD_TELLING ||
            (hold->state == RELOCK_HOLD_CACHED && relock_hold_is_in_use(hold));
 }
 
 /* Posts the first step that waits for the hold, unless the hold still blocks it. A later step waits
  * behind these, even if the hold is free. */
 void relock_step_pass(const struct relock_hold *hold);
+
+/* The client is shut down: posts the steps that wait for a deferred release. */
+void relock_step_stop(const struct relock_hold *hold);
 
 /* The I/O thread: posts the steps for which cancels have fired. */
 void relock_step_post_fired(struct relock_client *client) RELOCK_REQUIRES(client->mutex);

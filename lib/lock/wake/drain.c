@@ -45,7 +45,10 @@ void relock_drain_wake(struct relock_client *client)
     }
     /* A call that waits until a command about a hold has ended. */
     DL_FOREACH2(client->guarded.holds, hold, client_next)
-    relock_step_pass(hold);
+    {
+        relock_step_pass(hold);
+        relock_step_stop(hold);
+    }
     for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
         struct relock_resource *readers = relock_resource_readers(resource);
 

@@ -464,6 +464,12 @@ static void on_posted(struct relock_posted *posted)
     relock_topology_drop(topology, node);
 }
 
+static void use(const struct relock_topology *topology, struct relock_node *node)
+{
+    if (topology->ops->take)
+        atomic_fetch_add(&node->refs, 1);
+}
+
 static int post_at(struct relock_node *node, struct relock_post *post, uint64_t deadline_ms)
 {
     struct relock_lane *lane;
@@ -495,18 +501,19 @@ int relock_call_post(const struct relock_call *call, struct relock_topology *top
     post->posted.fn = on_posted;
     post->topology = topology;
     post->node = node;
+    use(topology, node); /* on_posted() drops the other reference, perhaps at once */
     r = post->commands.failed ? RELOCK_AGAIN : post_at(node, post, deadline_ms);
     if (r != RELOCK_OK) {
         relock_buffer_deinit(&post->commands);
         relock_topology_drop(topology, node);
     }
+    relock_topology_drop(topology, node);
     return r;
 }
 
 struct relock_post_place relock_post_place(const struct relock_post *post)
 {
-    if (post->topology->ops->take)
-        atomic_fetch_add(&post->node->refs, 1);
+    use(post->topology, post->node);
     return (struct relock_post_place){post->topology, post->node, post->lane};
 }
 

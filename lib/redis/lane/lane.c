@@ -481,6 +481,15 @@ static void take_back(struct relock_lane *lane, struct relock_exchange *exchange
     (void)atomic_fetch_sub(&lane->n_posted, 1);
 }
 
+/* It cannot be kept, so that nothing in the queue goes out over it. */
+static void close_ready(struct relock_lane *lane)
+{
+    if (lane->inflight.conn.state != RELOCK_SYNC_CONN_READY)
+        return;
+    relock_inflight_close(&lane->inflight);
+    atomic_store(&lane->is_up, false);
+}
+
 int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uint64_t deadline_ms)
 {
     struct relock_exchange *exchange = &posted->exchange;
@@ -503,6 +512,7 @@ int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uin
     exchange->deadline_ms = deadline_ms;
     if (!lane->inflight.exchanges && relock_sync_conn_keep(&lane->inflight.conn) != RELOCK_OK) {
         take_back(lane, exchange);
+        close_ready(lane);
         r = RELOCK_AGAIN;
     }
     stop_driving(lane);
