@@ -1,6 +1,8 @@
 /* Releases that do not wait for the answer, and get none or a strange one. */
 #include "faults.h"
 #include "kind_faults.h"
+#include "support/reactor.h"
+#include "support/sides.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -65,6 +67,11 @@ static void a_missing_script_is_loaded_for_it(void **state)
     assert_int_equal(log_count(t->f->log, "not in Redis yet"), 0);
 }
 
+static bool has_no_connection(void *proxy)
+{
+    return proxy_n_connections(proxy) == 0;
+}
+
 /* The idle connection has ended: the call makes another one, and waits for the answer. */
 static void a_release_makes_a_connection_if_there_is_none(void **state)
 {
@@ -73,8 +80,11 @@ static void a_release_makes_a_connection_if_there_is_none(void **state)
     struct relock_lock *lock = kind_lock(t->f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
+    proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
-    let_pass(10);
+    assert_true(wait_until(has_no_connection, t->proxy, SOON_MS));
+    proxy_refuse(t->proxy, false);
+    let_pass(10); /* a connection that was just used is not looked at */
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_int_equal(stats_of(client).deferred, 0);
     faults_assert_free(t);
@@ -173,6 +183,122 @@ static void a_try_ends_in_time_without_the_answer(void **state)
     faults_assert_free(t);
 }
 
+/* As without the flag: nobody has said that the lock is held. */
+static void a_wait_ends_as_unanswered_while_the_server_hangs(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, LONG_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    server_pause(t->f->server);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_timedlock(lock, 60), RELOCK_E_CONN);
+    server_resume(t->f->server);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    faults_assert_free(t);
+}
+
+static void a_cancel_and_a_shutdown_end_the_wait_for_an_answer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, LONG_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+    struct relock_cancel *cancel;
+    struct relock_how how = {.wait_ms = NEVER_MS};
+
+    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    how.cancel = cancel;
+    assert_result(relock_lock(lock), RELOCK_OK);
+    server_pause(t->f->server);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    actor_begin_acquire(waiting, lock, &how);
+    let_pass(20);
+    relock_cancel_fire(cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    actor_begin_lock(waiting, lock);
+    let_pass(20);
+    relock_client_shutdown(client);
+    assert_result(actor_result(waiting), RELOCK_E_CLOSED);
+    server_resume(t->f->server);
+    faults_assert_free(t);
+    relock_cancel_free(cancel);
+}
+
+/* ---- calls without a thread ---------------------------------------------------------------- */
+
+/* Has the calls before this one begin. */
+static void let_them_begin(struct relock_lock *other, struct relock_events *events)
+{
+    uint64_t owner;
+
+    assert_result(reactor_acquire(other, NULL, events, &owner), RELOCK_OK);
+    assert_result(reactor_release(other, owner, events), RELOCK_OK);
+}
+
+/* The script is missing, so the answer is none, and the release is settled. */
+static void an_asynchronous_try_waits_for_the_settling(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, LONG_MS);
+    struct relock_client *others = fixture_client(t->f, NULL);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct relock_lock *theirs = kind_lock(t->f, others, "theirs");
+    struct relock_events *events = reactor_events(client);
+    struct proxy_rule *held;
+    struct outcome tries;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    held = kind_next(t, PROXY_HOLD, "unlock 1 orders");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(held, 1));
+    assert_result(outcome_acquire(lock, NULL, events, &tries), RELOCK_OK);
+    let_them_begin(kind_lock(t->f, client, "goods"), events);
+    (void)probe_int(t->f->probe, "SCRIPT FLUSH");
+    assert_result(relock_lock(theirs), RELOCK_OK); /* loads the script that acquires */
+    proxy_let_go(held);
+    assert_result(reactor_await(events, &tries), RELOCK_OK);
+    assert_result(relock_release(lock, tries.grant.owner), RELOCK_OK);
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    assert_null(relock_events_free(events));
+    faults_assert_free(t);
+}
+
+static void an_asynchronous_try_waits_for_each_of_two_releases(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, LONG_MS);
+    struct sides ours = sides_of(t->f, client);
+    struct relock_events *events = reactor_events(client);
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct proxy_rule *held[2];
+    struct outcome tries;
+
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    assert_result(relock_acquire(ours.read, &how, NULL), RELOCK_OK);
+    held[0] = proxy_next(t->proxy, PROXY_HOLD, "read_unlock 1 orders");
+    held[1] = proxy_next(t->proxy, PROXY_HOLD, "read_unlock 1 orders");
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_result(relock_release(ours.read, how.owner), RELOCK_OK);
+    assert_true(proxy_met(held[0], 1));
+    assert_result(outcome_acquire(ours.write, NULL, events, &tries), RELOCK_OK);
+    let_them_begin(kind_lock(t->f, client, "goods"), events);
+    proxy_let_go(held[0]);
+    assert_true(proxy_met(held[1], 1));
+    let_pass(50); /* the first answer is read */
+    let_them_begin(kind_lock(t->f, client, "goods"), events);
+    assert_int_equal(tries.result, REACTOR_NOTHING);
+    proxy_let_go(held[1]);
+    assert_result(reactor_await(events, &tries), RELOCK_OK);
+    assert_result(relock_release(ours.write, tries.grant.owner), RELOCK_OK);
+    assert_null(relock_events_free(events));
+    faults_assert_free(t);
+}
+
+/* ---- servers and connections that hang ----------------------------------------------------- */
+
 static void a_server_that_hangs_holds_up_no_release(void **state)
 {
     struct faults *t = *state;
@@ -187,7 +313,7 @@ static void a_server_that_hangs_holds_up_no_release(void **state)
     faults_assert_free(t);
 }
 
-static void a_full_socket_holds_up_no_release_for_long(void **state)
+static void many_releases_on_a_stalled_connection_are_made_in_time(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -250,8 +376,12 @@ int main(int argc, char **argv)
         FAULT_TEST(a_try_waits_for_the_settling),
         FAULT_TEST(a_release_behind_another_call_is_sent_at_its_end),
         FAULT_TEST(a_try_ends_in_time_without_the_answer),
+        FAULT_TEST(a_wait_ends_as_unanswered_while_the_server_hangs),
+        FAULT_TEST(a_cancel_and_a_shutdown_end_the_wait_for_an_answer),
+        FAULT_TEST(an_asynchronous_try_waits_for_the_settling),
+        FAULT_TEST(an_asynchronous_try_waits_for_each_of_two_releases),
         FAULT_TEST(a_server_that_hangs_holds_up_no_release),
-        FAULT_TEST(a_full_socket_holds_up_no_release_for_long),
+        FAULT_TEST(many_releases_on_a_stalled_connection_are_made_in_time),
         FAULT_TEST(a_client_is_freed_in_time_without_the_answer),
     };
     const struct CMUnitTest of_kinds[] = {

@@ -1,6 +1,7 @@
 /* Credentials that change while a client works, and the probe whether it can work. */
 #include "support/actor.h"
 #include "support/fixture.h"
+#include "support/stats.h"
 
 #define LEASE_MS 1500
 
@@ -164,6 +165,8 @@ static void a_client_is_ready_when_it_can_lock(void **state)
 
     assert_true(wait_until(is_ready, &ready, SOON_MS));
     assert_int_equal(probe_n_keys(f->probe), 0);
+    assert_true(stats_of(client).acquires[-RELOCK_OK] > 0);
+    assert_int_equal(stats_of(client).releases[-RELOCK_OK], stats_of(client).acquires[-RELOCK_OK]);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_client_ready(client, "ready"), RELOCK_OK); /* two probes at a time */
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -225,8 +225,8 @@ RELOCK_UNCHECKED static bool post(struct relock_deferral *deferral, uint64_t dea
     return r == RELOCK_OK;
 }
 
-/* It was not sent: calls that wait for it go on as without it. */
-static void give_up(struct relock_deferral *deferral) RELOCK_REQUIRES(deferral->lock.client->mutex)
+/* It was not sent: calls that wait for it go on as without it. Unchecked: the same. */
+RELOCK_UNCHECKED static void give_up(struct relock_deferral *deferral)
 {
     struct relock_client *client = deferral->lock.client;
     struct relock_hold *hold = deferral->hold;
@@ -283,6 +283,12 @@ static void wait_once(struct relock_client *client, struct relock_hold *hold, ui
         (void)relock_cond_wait_until(&client->changed, &client->mutex, until_ms);
 }
 
+/* Unchecked: `client` is that of the call. */
+RELOCK_UNCHECKED static bool is_stopped(const struct relock_acquire *acquire)
+{
+    return acquire && relock_take_is_stopped(acquire);
+}
+
 /* `acquire`: the call that waits; NULL: nothing stops it. */
 static bool wait_for(struct relock_client *client, struct relock_hold *hold,
                      const struct relock_acquire *acquire, uint64_t until_ms)
@@ -292,7 +298,7 @@ static bool wait_for(struct relock_client *client, struct relock_hold *hold,
 
     (void)relock_holds_ref(hold);
     while (hold->state != RELOCK_HOLD_ENDED && find(hold->resource, hold) &&
-           relock_clock_now_ms() < until_ms && !(acquire && relock_take_is_stopped(acquire)))
+           relock_clock_now_ms() < until_ms && !is_stopped(acquire))
         wait_once(client, hold, relock_clock_sooner(until_ms, relock_clock_in(LOOK_MS)));
     is_over = hold->state == RELOCK_HOLD_ENDED || !find(hold->resource, hold);
     relock_holds_unref(client, hold);
