@@ -1,4 +1,6 @@
 /* Calls without a thread, behind a release that does not wait for its answer. */
+#include "lock/wake/wake.h"
+
 #include "unit/common/offline.h"
 
 #include "base/clock.h"
@@ -6,7 +8,6 @@
 #include "lock/hold/private.h"
 #include "lock/state/lock.h"
 #include "lock/state/step.h"
-#include "lock/wake/wake.h"
 #include "redis/deployment/topology.h"
 
 static struct relock_node *find_none(struct relock_topology *topology, struct relock_text key)
