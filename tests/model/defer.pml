@@ -25,7 +25,7 @@
  *
  * A try may also go over another lane, where it is answered at once. Left out: gates, deadlines and
  * orphans, for which lane.pml stands; waiters in the queue, with which nothing is deferred; releases
- * that could not be sent, and calls without a thread (tests/unit/lock/call/defer_test.c).
+ * that could not be sent, and calls without a thread (the unit test defer has these).
  *
  * -DN, -DOPS tries of each thread, -DBREAKS. -DBAD_*: a rule left out.
  */

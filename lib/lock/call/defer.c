@@ -272,10 +272,13 @@ static void wait_once(struct relock_client *client, struct relock_hold *hold, ui
 
     if (deferral && deferral->is_posted && hold->state == RELOCK_HOLD_RELEASING) {
         struct relock_post_place place = relock_post_place(&deferral->post);
+        bool reads;
 
         relock_mutex_unlock(&client->mutex);
-        (void)relock_post_read(place, until_ms);
+        reads = relock_post_read(place, until_ms);
         relock_mutex_lock(&client->mutex);
+        if (reads)
+            return;
     }
     if (hold->state == RELOCK_HOLD_RELEASING)
         until_ms = relock_clock_sooner(until_ms, relock_clock_in(BEHIND_MS));

@@ -545,9 +545,11 @@ static bool begin_to_drive(struct relock_lane *lane, bool only_takes)
 bool relock_lane_read(struct relock_lane *lane, uint64_t until_ms)
 {
     struct relock_inflight *inflight = &lane->inflight;
+    bool reads, has_ended;
 
     if (!begin_to_drive(lane, until_ms == 0))
         return false;
+    reads = inflight->exchanges;
     while (inflight->exchanges) {
         uint64_t due_ms = relock_clock_sooner(until_ms, relock_inflight_due_ms(inflight));
         struct relock_exchange *ended = NULL;
@@ -555,12 +557,13 @@ bool relock_lane_read(struct relock_lane *lane, uint64_t until_ms)
 
         if (r < 0)
             fail_all(lane, r, &ended);
+        has_ended = ended;
         end_others(lane, NULL, ended);
-        if (until_ms == 0 || relock_clock_now_ms() >= until_ms || has_queue(lane))
+        if (has_ended || until_ms == 0 || relock_clock_now_ms() >= until_ms || has_queue(lane))
             break;
     }
     stop_driving(lane);
-    return true;
+    return reads;
 }
 
 void relock_lane_end_posted(struct relock_lane *lane)

@@ -132,9 +132,9 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
                     uint64_t deadline_ms);
 
 /*
- * Drives the lane until the replies to posted commands have come, or another call wants it, or
- * `until_ms`; 0: takes those that have come. The caller is a user of the lane. Returns false if
- * another thread drives.
+ * Drives the lane until replies to posted commands have come, not necessarily all; or until another
+ * call wants it, or `until_ms`; 0: takes those that have come. The caller is a user of the lane.
+ * Returns false if another thread drives, or there is nothing to read.
  */
 bool relock_lane_read(struct relock_lane *lane, uint64_t until_ms);
 
