@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "lock/call/call.h"
-#include "lock/hold/private.h"
 #include "lock/state/lock.h"
 #include "lock/state/step.h"
 #include "redis/deployment/topology.h"
@@ -71,10 +70,10 @@ static void a_release_that_was_sent_blocks_calls_until_it_has_ended(void **state
     (void)state;
 
     hold->is_deferred = true;
-    relock_holds_end_command(&client, hold, relock_clock_now_ms());
+    relock_step_pass(hold);
     assert_false(is_posted());
     relock_holds_settle(&client, hold, relock_clock_now_ms());
-    relock_holds_end_command(&client, hold, relock_clock_now_ms());
+    relock_step_pass(hold);
     assert_false(is_posted());
     relock_holds_end(&client, hold);
     assert_true(is_posted());
