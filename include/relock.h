@@ -227,11 +227,11 @@ typedef void relock_record_fn(const struct relock_record *record, void *arg);
  */
 struct relock_client;
 
-#define RELOCK_LAZY 1u            /* make the client even if Redis is unreachable; keep trying */
-#define RELOCK_ANNOUNCE_PLAIN 2u  /* plain locks: publish releases, and subscribe while waiting */
-#define RELOCK_TLS_INSECURE 4u    /* TLS without checking the server's certificate: for tests only */
-#define RELOCK_NO_SPIN 8u         /* sleep for every reply; do not first retry for up to 50 us */
-#define RELOCK_NO_TRACKING 16u    /* no CLIENT TRACKING: only renewals notice losses */
+#define RELOCK_LAZY 1u           /* make the client even if Redis is unreachable; keep trying */
+#define RELOCK_ANNOUNCE_PLAIN 2u /* plain locks: publish releases, and subscribe while waiting */
+#define RELOCK_TLS_INSECURE 4u   /* TLS without checking the server's certificate: for tests only */
+#define RELOCK_NO_SPIN 8u        /* sleep for every reply; do not first retry for up to 50 us */
+#define RELOCK_NO_TRACKING 16u   /* no CLIENT TRACKING: only renewals notice losses */
 #define RELOCK_DEFER_RELEASES 32u /* releases do not wait for the answer: see relock_unlock() */
 
 /** Options of a client. The library copies the strings. */

@@ -39,7 +39,8 @@
 #define FORMS_rw_inspect RELOCK_REPLY_ARRAY_OF(6)
 #define FORMS_unlock RELEASES
 #define FORMS_waits_behind RELOCK_REPLY_ARRAY
-#define FORMS_waits_find (RELOCK_REPLY_ARRAY_OF(0) | RELOCK_REPLY_ARRAY_OF(1) | RELOCK_REPLY_ARRAY_OF(3))
+#define FORMS_waits_find \
+    (RELOCK_REPLY_ARRAY_OF(0) | RELOCK_REPLY_ARRAY_OF(1) | RELOCK_REPLY_ARRAY_OF(3))
 #define FORMS_write_lock ACQUIRES
 #define FORMS_write_unlock RELEASES
 
