@@ -4,7 +4,9 @@
 #include "support/reactor.h"
 #include "support/sides.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -227,6 +229,77 @@ static void a_cancel_and_a_shutdown_end_the_wait_for_an_answer(void **state)
     relock_cancel_free(cancel);
 }
 
+/* ---- threads of one owner -------------------------------------------------------------------- */
+
+#define STALL_MS 300
+
+struct taking {
+    struct relock_lock *lock;
+    struct relock_how how;
+    pthread_t thread;
+    atomic_bool has_begun;
+};
+
+static void stall(int signal)
+{
+    (void)signal;
+    let_pass(STALL_MS);
+}
+
+static int take(void *arg)
+{
+    struct taking *taking = arg;
+
+    taking->thread = pthread_self();
+    atomic_store(&taking->has_begun, true);
+    return relock_acquire(taking->lock, &taking->how, NULL);
+}
+
+static bool has_begun(void *taking)
+{
+    return atomic_load(&((struct taking *)taking)->has_begun);
+}
+
+/* Two threads wait for the answer and act for one owner. The second one goes on when the first has
+ * the lock, so it nests, and waits for no one. */
+static void threads_of_one_owner_nest_behind_the_answer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.flags = RELOCK_DEFER_RELEASES,
+                                                  .connections = 1,
+                                                  .command_timeout_ms = LONG_MS,
+                                                  .watchdog_timeout_ms = LONG_MS});
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct relock_lock *other = kind_lock(t->f, client, "other");
+    struct taking first = {.lock = lock, .how = {.wait_ms = SOON_MS, .owner = relock_owner_new()}};
+    struct taking second = {.lock = lock, .how = first.how};
+    struct actor *driving = actor_start(), *one = actor_start(), *two = actor_start();
+    struct proxy_rule *rule;
+
+    (void)signal(SIGUSR1, stall);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    rule = kind_next(t, PROXY_HOLD, "unlock 1 orders");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    actor_begin_lock(driving, other); /* reads the answers of all */
+    let_pass(20);
+    actor_begin(one, take, &first);
+    actor_begin(two, take, &second);
+    assert_true(wait_until(has_begun, &second, SOON_MS));
+    let_pass(50);
+    assert_int_equal(pthread_kill(second.thread, SIGUSR1), 0);
+    let_pass(50);
+    proxy_let_go(rule);
+    assert_result(actor_result(one), RELOCK_OK);
+    assert_result(actor_result(two), RELOCK_OK);
+    assert_result(relock_release(lock, first.how.owner), RELOCK_OK);
+    assert_result(relock_release(lock, first.how.owner), RELOCK_OK);
+    assert_result(actor_result(driving), RELOCK_OK);
+    assert_result(actor_unlock(driving, other), RELOCK_OK);
+    faults_assert_free(t);
+}
+
 /* ---- calls without a thread ---------------------------------------------------------------- */
 
 /* Has the calls before this one begin. */
@@ -378,6 +451,7 @@ int main(int argc, char **argv)
         FAULT_TEST(a_try_ends_in_time_without_the_answer),
         FAULT_TEST(a_wait_ends_as_unanswered_while_the_server_hangs),
         FAULT_TEST(a_cancel_and_a_shutdown_end_the_wait_for_an_answer),
+        FAULT_TEST(threads_of_one_owner_nest_behind_the_answer),
         FAULT_TEST(an_asynchronous_try_waits_for_the_settling),
         FAULT_TEST(an_asynchronous_try_waits_for_each_of_two_releases),
         FAULT_TEST(a_server_that_hangs_holds_up_no_release),

@@ -451,8 +451,12 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
     do {
         struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
 
-        if (!hold)
-            r = await_releases(acquire) ? take_first_level(acquire) : RELOCK_E_CONN;
+        if (!hold && !await_releases(acquire))
+            r = RELOCK_E_CONN;
+        else if (!hold && relock_resource_find(acquire->resource, acquire->waiter.owner))
+            r = RELOCK_AGAIN; /* another thread has acquired it for the same owner meanwhile */
+        else if (!hold)
+            r = take_first_level(acquire);
         else if (hold->busy)
             r = wait_for_own(acquire);
         else
