@@ -593,14 +593,13 @@ int relock_survey_run(struct relock_lock *lock, const struct relock_claim *claim
                       struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
 {
     struct relock_client *coordinator = lock->client;
-    uint64_t deadline_ms = relock_clock_in(coordinator->options.command_timeout_ms);
     struct relock_survey *survey = new_survey(relock_group_of(lock->resource));
     int r;
 
     if (!survey)
         return RELOCK_E_NOMEM;
     find_own(survey, claim->owner);
-    ask_in_time(survey, deadline_ms);
+    ask_in_time(survey, claim->deadline_ms);
     relock_mutex_lock(&coordinator->mutex);
     r = judge(survey, claim->count, inspection, why);
     relock_mutex_unlock(&coordinator->mutex);

@@ -12,6 +12,7 @@
 
 #define LONG_NAME 4000
 #define MANY 96
+#define QUERY_MS 1000
 
 static struct relock_client *deferring(struct faults *t, uint64_t command_timeout_ms)
 {
@@ -199,6 +200,49 @@ static void a_wait_ends_as_unanswered_while_the_server_hangs(void **state)
     server_resume(t->f->server);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
+    faults_assert_free(t);
+}
+
+/* One time limit is for the wait and for the query. */
+static void a_query_ends_in_time_without_the_answer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, QUERY_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    uint64_t began_ms;
+    bool is_locked;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    server_pause(t->f->server);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    began_ms = now_ms();
+    assert_result(relock_is_locked(lock, &is_locked), RELOCK_E_CONN);
+    assert_no_later(now_ms() - began_ms, QUERY_MS + QUERY_MS / 2);
+    server_resume(t->f->server);
+    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    faults_assert_free(t);
+}
+
+/* They wait in vain, and then ask all the same. */
+static void queries_have_time_to_ask_although_a_release_is_refused(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = deferring(t, QUERY_MS);
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *rule;
+    bool is_locked = false;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    rule = proxy_each(t->proxy, PROXY_REFUSE, kind_words("unlock 1 orders"));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    assert_result(relock_is_locked(lock, &is_locked), RELOCK_OK);
+    assert_true(is_locked);
+    is_locked = false;
+    assert_result(relock_force_unlock_held(lock, &is_locked), RELOCK_OK);
+    assert_true(is_locked);
+    proxy_let_go(rule);
     faults_assert_free(t);
 }
 
@@ -450,6 +494,8 @@ int main(int argc, char **argv)
         FAULT_TEST(a_release_behind_another_call_is_sent_at_its_end),
         FAULT_TEST(a_try_ends_in_time_without_the_answer),
         FAULT_TEST(a_wait_ends_as_unanswered_while_the_server_hangs),
+        FAULT_TEST(a_query_ends_in_time_without_the_answer),
+        FAULT_TEST(queries_have_time_to_ask_although_a_release_is_refused),
         FAULT_TEST(a_cancel_and_a_shutdown_end_the_wait_for_an_answer),
         FAULT_TEST(threads_of_one_owner_nest_behind_the_answer),
         FAULT_TEST(an_asynchronous_try_waits_for_the_settling),

@@ -231,8 +231,7 @@ static int inspect(struct relock_lock *lock, const struct relock_claim *claim,
                    struct relock_inspection *inspection, char *why)
 {
     struct relock_request request;
-    uint64_t deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
-    int r = relock_commands_inspect(lock, claim->number, deadline_ms, &request, inspection);
+    int r = relock_commands_inspect(lock, claim->number, claim->deadline_ms, &request, inspection);
 
     if (r == RELOCK_OK)
         relock_inspection_count(inspection, lock->resource->kind, claim->count);

@@ -12,6 +12,7 @@
 #include "lock/wake/outbox.h"
 #include "lock/wake/wake.h"
 #include "redis/deployment/run.h"
+#include "redis/lane/lane.h"
 #include "redis/server/reply.h"
 
 #include <assert.h>
@@ -80,10 +81,21 @@ bool relock_is_mine(struct relock_lock *lock)
 
 /* ---- from Redis ---------------------------------------------------------------------------- */
 
+/* Waits for deferred releases. What is left of the time limit is for the servers. */
+static void await_releases(struct relock_lock *lock, uint64_t *deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    (void)relock_defer_await(lock->client, lock->resource, NULL, *deadline_ms);
+    *deadline_ms = relock_clock_later(*deadline_ms, relock_clock_in(RELOCK_ANSWER_MIN_MS));
+}
+
 /* One query to the servers, as a complete call on the client. */
 static int ask(struct relock_lock *lock, uint64_t owner, struct relock_inspection *inspection)
 {
-    struct relock_claim claim = {.owner = relock_owner_resolve(owner)};
+    struct relock_claim claim = {
+        .owner = relock_owner_resolve(owner),
+        .deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms),
+    };
     char why[RELOCK_WHY_MAX] = "";
     struct relock_guard guard;
     const struct relock_hold *hold;
@@ -92,8 +104,7 @@ static int ask(struct relock_lock *lock, uint64_t owner, struct relock_inspectio
     *inspection = (struct relock_inspection){0};
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
-    (void)relock_defer_await(lock->client, lock->resource, NULL,
-                             relock_clock_in(lock->client->options.command_timeout_ms));
+    await_releases(lock, &claim.deadline_ms);
     hold = relock_resource_find(lock->resource, claim.owner);
     if (hold) {
         claim.number = hold->number;
@@ -219,7 +230,7 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
-    (void)relock_defer_await(lock->client, lock->resource, NULL, deadline_ms);
+    await_releases(lock, &deadline_ms);
     if (lock->resource->cached) /* nobody holds it */
         relock_cache_release(lock->client, lock->resource->cached, deadline_ms);
     relock_mutex_unlock(&lock->client->mutex);

@@ -227,11 +227,12 @@ static inline bool relock_kind_has_line(const struct relock_kind *kind)
  * its data to the key of the lock. */
 #define RELOCK_INSPECTION_ID_MAX 1024
 
-/* The levels that an owner has of a lock, as this process knows. */
+/* The levels that an owner has of a lock, as this process knows, for a query. */
 struct relock_claim {
     uint64_t owner;
-    uint64_t number; /* of its hold; 0: none */
-    unsigned count;  /* its levels */
+    uint64_t number;      /* of its hold; 0: none */
+    unsigned count;       /* its levels */
+    uint64_t deadline_ms; /* of the query */
 };
 
 struct relock_inspection {
