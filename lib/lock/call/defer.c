@@ -62,20 +62,23 @@ static struct relock_deferral *first(const struct relock_resource *resource, uin
 
 /* ---- reading answers in time ---------------------------------------------------------------- */
 
+static void read_within(struct relock_client *client, uint64_t ms) RELOCK_REQUIRES(client->mutex);
+
 /* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void read_answers(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_client *client = RELOCK_CONTAINER(struct relock_client, guarded.unread, timer);
-    bool is_closing = client->guarded.state == RELOCK_CLIENT_FREED;
 
+    (void)now_ms;
     relock_mutex_unlock(&client->mutex);
     relock_node_io_read(client->topology);
     relock_mutex_lock(&client->mutex);
     if (client->guarded.n_deferred > 0)
-        relock_client_set_timer(client, timer, now_ms + (is_closing ? 1 : UNREAD_MS));
+        read_within(client, client->guarded.state == RELOCK_CLIENT_FREED ? 1 : UNREAD_MS);
 }
 
-static void read_within(struct relock_client *client, uint64_t ms) RELOCK_REQUIRES(client->mutex)
+/* Or sooner, if that was said before. */
+static void read_within(struct relock_client *client, uint64_t ms)
 {
     struct relock_timer *timer = &client->guarded.unread;
     uint64_t due_ms = relock_clock_in(ms);
