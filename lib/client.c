@@ -105,8 +105,10 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     }
     while (client->guarded.tasks)
         relock_client_take_back(client, client->guarded.tasks);
-    HASH_ITER(hh, client->guarded.resources, resource, next)
-    relock_resources_drop(client, resource);
+    for (resource = relock_resources_next(client, NULL); resource; resource = next) {
+        next = relock_resources_next(client, resource);
+        relock_resources_drop(client, resource);
+    }
 }
 
 static void stop_threads(struct relock_client *client)

@@ -182,7 +182,7 @@ static bool is_awaited(const struct relock_resource *resource)
 
     if (has_waiters(resource->primary))
         return true;
-    DL_FOREACH2(resource->primary->secondaries, at, as.secondary.next)
+    DL_FOREACH2(relock_resource_secondaries(resource->primary), at, as.secondary.next)
     if (has_waiters(at))
         return true;
     return false;

@@ -15,6 +15,7 @@
 
 #include "base/ident.h"
 #include "base/log.h"
+#include "base/table.h"
 #include "base/thread.h"
 #include "base/timer.h"
 #include "lock/state/hold.h"
@@ -221,11 +222,11 @@ struct relock_client {
         enum relock_client_state state;
         uint64_t serial; /* of the next hold */
 
-        struct relock_resource *resources; /* by name */
-        struct relock_hold *holds;         /* all, including those not yet granted */
-        struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
-        struct relock_batches batches;     /* changed by batch.c alone */
-        struct relock_task *to_tell;       /* losses, for the thread that calls on_lost */
+        struct relock_table resources;  /* by name: see resource.h */
+        struct relock_hold *holds;      /* all, including those not yet granted */
+        struct relock_hold *confirming; /* whose renewals replicas are to acknowledge */
+        struct relock_batches batches;  /* changed by batch.c alone */
+        struct relock_task *to_tell;    /* losses, for the thread that calls on_lost */
         unsigned n_settling;
         unsigned n_deferred;             /* releases without an answer: call/defer.c */
         struct relock_timer unread;      /* the answers of these are to be read */

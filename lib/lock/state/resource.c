@@ -19,6 +19,7 @@
 #include "lock/state/keys.h"
 #include "lock/state/step.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ static void signal_all(struct relock_resource *resource)
     struct relock_resource *at;
 
     relock_resource_signal(resource->primary, false);
-    DL_FOREACH2(resource->primary->secondaries, at, as.secondary.next)
+    DL_FOREACH2(relock_resource_secondaries(resource->primary), at, as.secondary.next)
     relock_resource_signal(at, false);
 }
 
@@ -177,7 +178,7 @@ static void start_all_anew(const struct relock_resource *resource, uint64_t owne
     if (!explicit_owner && primary->n_explicit_owners == 0)
         return;
     start_anew(primary, owner);
-    DL_FOREACH2(primary->secondaries, at, as.secondary.next)
+    DL_FOREACH2(relock_resource_secondaries(primary), at, as.secondary.next)
     start_anew(at, owner);
 }
 
@@ -259,7 +260,7 @@ void relock_resource_wake_all(struct relock_resource *resource)
     const struct relock_resource *at;
 
     wake_queue(resource->primary);
-    DL_FOREACH2(resource->primary->secondaries, at, as.secondary.next)
+    DL_FOREACH2(relock_resource_secondaries(resource->primary), at, as.secondary.next)
     wake_queue(at);
 }
 
@@ -317,15 +318,47 @@ new_secondary(struct relock_client *client, const struct relock_kind *kind,
     struct relock_resource *new =
         new_resource(client, kind, primary->name, primary->name_len, role);
 
+    assert(primary->role == RELOCK_RESOURCE_NAMED);
     if (!new)
         return NULL;
     new->primary = primary;
     primary->refs++;
-    DL_APPEND2(primary->secondaries, new, as.secondary.prev, as.secondary.next);
+    DL_APPEND2(primary->as.named.secondaries, new, as.secondary.prev, as.secondary.next);
     return new;
 }
 
 /* ---- by name ------------------------------------------------------------------------------- */
+
+static uint32_t hash_of(const char *name, size_t len)
+{
+    uint32_t hash;
+
+    HASH_VALUE(name, len, hash);
+    return hash;
+}
+
+static struct relock_resource *of_link(struct relock_table_link *link)
+{
+    return link ? RELOCK_CONTAINER(struct relock_resource, as.named.link, link) : NULL;
+}
+
+static struct relock_resource *find(const struct relock_client *client, const char *name,
+                                    size_t len) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_table_link *at;
+
+    at = relock_table_find(&client->guarded.resources, hash_of(name, len));
+    while (at && (of_link(at)->name_len != len || memcmp(of_link(at)->name, name, len) != 0))
+        at = relock_table_find_next(at);
+    return of_link(at);
+}
+
+struct relock_resource *relock_resources_next(const struct relock_client *client,
+                                              const struct relock_resource *resource)
+{
+    return of_link(
+        relock_table_next(&client->guarded.resources, resource ? &resource->as.named.link : NULL));
+}
 
 /* Two fair locks whose waiters would stand in one queue, and be in each other's way. */
 static bool shares_its_queue(const struct relock_client *client, const struct relock_kind *kind,
@@ -337,7 +370,7 @@ static bool shares_its_queue(const struct relock_client *client, const struct re
     if (!kind->is_queued)
         return false;
     len = relock_keys_twin(twin, name, len);
-    HASH_FIND(hh, client->guarded.resources, twin, len, found);
+    found = find(client, twin, len);
     return found && found->kind->is_queued;
 }
 
@@ -346,9 +379,8 @@ static struct relock_resource *get_primary(struct relock_client *client,
                                            size_t len, const char **why)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_resource *found;
+    struct relock_resource *found = find(client, name, len);
 
-    HASH_FIND(hh, client->guarded.resources, name, len, found);
     if (found && found->kind != kind) {
         *why = "this client uses the name for a lock of another kind";
         return NULL;
@@ -365,8 +397,7 @@ static struct relock_resource *get_primary(struct relock_client *client,
     found = new_resource(client, kind, name, len, RELOCK_RESOURCE_NAMED);
     if (!found)
         return NULL;
-    HASH_ADD_KEYPTR(hh, client->guarded.resources, found->name, found->name_len, found);
-    if (found->hh.tbl)
+    if (relock_table_add(&client->guarded.resources, &found->as.named.link, hash_of(name, len)))
         return found;
     free(found);
     return NULL;
@@ -396,9 +427,8 @@ struct relock_resource *relock_resources_get(struct relock_client *client,
 struct relock_resource *relock_resources_find(struct relock_client *client, const char *name,
                                               size_t len, const char *side)
 {
-    struct relock_resource *found;
+    struct relock_resource *found = find(client, name, len);
 
-    HASH_FIND(hh, client->guarded.resources, name, len, found);
     if (!found || (side == NULL) != (found->kind->side == NULL))
         return NULL;
     if (side && strcmp(side, found->kind->side) != 0)
@@ -409,10 +439,7 @@ struct relock_resource *relock_resources_find(struct relock_client *client, cons
 struct relock_resource *relock_resources_find_key(struct relock_client *client, const char *key,
                                                   size_t len)
 {
-    struct relock_resource *found;
-
-    HASH_FIND(hh, client->guarded.resources, key, len, found);
-    return found;
+    return find(client, key, len);
 }
 
 /* ---- not by name --------------------------------------------------------------------------- */
@@ -461,14 +488,15 @@ static void destroy(struct relock_client *client, struct relock_resource *resour
     unset_timers(client, resource);
     switch (resource->role) {
     case RELOCK_RESOURCE_NAMED:
-        HASH_DEL(client->guarded.resources, resource);
+        relock_table_remove(&client->guarded.resources, &resource->as.named.link);
         break;
     case RELOCK_RESOURCE_UNLISTED:
         resource->as.unlisted.free_data(client, resource->as.unlisted.data);
         break;
     case RELOCK_RESOURCE_READERS:
     case RELOCK_RESOURCE_FAIR_WAITER:
-        DL_DELETE2(resource->primary->secondaries, resource, as.secondary.prev, as.secondary.next);
+        DL_DELETE2(resource->primary->as.named.secondaries, resource, as.secondary.prev,
+                   as.secondary.next);
         break;
     }
     free(resource->contention);
@@ -502,7 +530,7 @@ void relock_resources_drop(struct relock_client *client, struct relock_resource 
     unsigned n_secondaries = 0;
 
     primary->refs++; /* the secondaries may have the only others */
-    DL_FOREACH_SAFE2(primary->secondaries, at, next, as.secondary.next)
+    DL_FOREACH_SAFE2(relock_resource_secondaries(primary), at, next, as.secondary.next)
     {
         n_secondaries += at->n_handles > 0; /* it stays */
         drop(client, at, at->n_handles);

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/table.h"
 #include "base/timer.h"
 #include "lock/state/cancel.h"
 #include "lock/state/client.h"
@@ -220,13 +221,16 @@ struct relock_contention {
 extern const struct relock_contention relock_no_contention;
 
 struct relock_resource {
-    UT_hash_handle hh;              /* in the client's table of names */
     struct relock_client *client;   /* constant */
     const struct relock_kind *kind; /* constant */
 
     struct relock_resource *primary; /* constant; a reference in a secondary, else itself */
-    struct relock_resource *secondaries;
-    union { /* by `role` */
+    union {                          /* by `role` */
+        struct {
+            struct relock_table_link link; /* in the client's table of names */
+            struct relock_resource *secondaries;
+        } named;
+
         struct {
             struct relock_resource *next, *prev; /* among those of the primary */
             uint64_t number; /* of a fair waiter, in Redis' queue; constant before its channel is
@@ -274,11 +278,18 @@ struct relock_resource {
     char name[]; /* the key in Redis */
 };
 
+/* Those of a primary. */
+static inline struct relock_resource *
+relock_resource_secondaries(const struct relock_resource *primary)
+{
+    return primary->role == RELOCK_RESOURCE_NAMED ? primary->as.named.secondaries : NULL;
+}
+
 /* The read side of the same read/write lock; NULL while there is none. */
 static inline struct relock_resource *
 relock_resource_readers(const struct relock_resource *resource)
 {
-    return resource->kind->side ? resource->primary->secondaries : NULL;
+    return resource->kind->side ? relock_resource_secondaries(resource->primary) : NULL;
 }
 
 /* The one that subscribes to the channel: the two sides of a read/write lock have one. */
@@ -467,6 +478,12 @@ struct relock_resource *relock_resources_find(struct relock_client *client, cons
  * reference. */
 struct relock_resource *relock_resources_find_key(struct relock_client *client, const char *key,
                                                   size_t len) RELOCK_REQUIRES(client->mutex);
+
+/* Goes through the primaries with a name: the first one for NULL. Returns NULL at the end. Meanwhile
+ * none may be made. */
+struct relock_resource *relock_resources_next(const struct relock_client *client,
+                                              const struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Drops a reference; the last one frees the resource. */
 void relock_resources_unref(struct relock_client *client, struct relock_resource *resource)

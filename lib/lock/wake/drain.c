@@ -37,7 +37,7 @@ void relock_drain_wake(struct relock_client *client)
 {
     const struct relock_client_hook *hook;
     const struct relock_hold *hold;
-    struct relock_resource *resource;
+    struct relock_resource *resource = NULL;
 
     RELOCK_HOOKS_FOREACH(client, hook, end_waits)
     {
@@ -49,7 +49,7 @@ void relock_drain_wake(struct relock_client *client)
         relock_step_pass(hold);
         relock_step_stop(hold);
     }
-    for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
+    while ((resource = relock_resources_next(client, resource))) {
         struct relock_resource *readers = relock_resource_readers(resource);
 
         relock_resource_wake_all(resource);

@@ -363,9 +363,9 @@ void relock_line_ask_again_both(struct relock_client *client, struct relock_reso
 
 void relock_line_ask_all_again(struct relock_client *client)
 {
-    struct relock_resource *at;
+    struct relock_resource *at = NULL;
 
-    for (at = client->guarded.resources; at; at = at->hh.next)
+    while ((at = relock_resources_next(client, at)))
         if (relock_kind_has_line(at->kind))
             relock_line_ask_again_both(client, at);
 }

@@ -56,7 +56,7 @@ void relock_vigil_hear(struct relock_client *client, const char *key, size_t len
         hear(resource, true);
     if (key)
         return;
-    for (resource = client->guarded.resources; resource; resource = resource->hh.next)
+    while ((resource = relock_resources_next(client, resource)))
         hear(resource, true);
 }
 
@@ -69,9 +69,9 @@ void relock_vigil_spend(struct relock_client *client, struct relock_resource *re
 
 void relock_vigil_tracking(struct relock_client *client, const struct relock_node *node, bool is_on)
 {
-    struct relock_resource *at;
+    struct relock_resource *at = NULL;
 
-    for (at = client->guarded.resources; at; at = at->hh.next) {
+    while ((at = relock_resources_next(client, at))) {
         if (!at->contention)
             continue;
         if (is_on && at->queue && !at->holder)
@@ -83,9 +83,9 @@ void relock_vigil_tracking(struct relock_client *client, const struct relock_nod
 
 void relock_vigil_follow(struct relock_client *client)
 {
-    struct relock_resource *at;
+    struct relock_resource *at = NULL;
 
-    for (at = client->guarded.resources; at; at = at->hh.next) {
+    while ((at = relock_resources_next(client, at))) {
         if (relock_vigil_is_on(at) &&
             relock_topology_find(client->topology, relock_resource_key(at)) !=
                 at->contention->vigil.node)

@@ -30,7 +30,7 @@ int offline_end(void)
     relock_resources_unref(&client, resource);
     relock_cond_deinit(&client.changed);
     relock_mutex_deinit(&client.mutex);
-    return client.guarded.resources || client.guarded.holds ? -1 : 0;
+    return client.guarded.resources.n_links > 0 || client.guarded.holds ? -1 : 0;
 }
 
 struct relock_hold *offline_acquire(struct relock_waiter *waiter, uint64_t sent_ms)
