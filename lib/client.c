@@ -282,6 +282,7 @@ static int keep_options(struct relock_client *client, const struct relock_option
     const char *prefix = options->name_prefix;
 
     client->options = *options;
+    client->default_told = (struct relock_told){.on_lost = options->on_lost, .arg = options->arg};
     client->options.url = NULL;
     client->options.user = NULL;
     client->options.password = NULL;

@@ -16,6 +16,7 @@
 #include "redis/io/io.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 /* ---- waiting in the queue ------------------------------------------------------------------ */
 
@@ -249,7 +250,6 @@ static void unwatch_cancels(struct relock_acquire *acquire)
 static void init_waiter(struct relock_acquire *acquire)
 {
     const struct relock_how *how = acquire->how;
-    const struct relock_options *options = &acquire->client->options;
 
     acquire->waiter = (struct relock_waiter){
         .owner = relock_owner_resolve(how->owner),
@@ -257,16 +257,8 @@ static void init_waiter(struct relock_acquire *acquire)
         .renewed = how->lease_ms == 0,
         .waits_for_server = !acquire->resource->kind->is_composite,
         .tries = how->wait_ms <= 0,
-        .on_lost = how->on_lost ? how->on_lost : options->on_lost,
-        .arg = how->on_lost ? how->arg : options->arg,
-        .cancel_on_lost = how->cancel_on_lost,
+        .of_composite = acquire->stop != NULL,
     };
-    if (acquire->stop) { /* the collecting call reports the loss */
-        acquire->waiter.of_composite = true;
-        acquire->waiter.on_lost = NULL;
-        acquire->waiter.arg = NULL;
-        acquire->waiter.cancel_on_lost = NULL;
-    }
     relock_gate_init(&acquire->waiter.gate);
 }
 
@@ -325,6 +317,38 @@ static uint64_t first_pause_ms(const struct relock_resource *resource)
                               relock_clock_sooner(resource->pause_max_ms, RELOCK_POLL_FIRST_MS));
 }
 
+/* Who is to be told if the call's hold is lost. The hold takes it over. Returns false when out of
+ * memory. */
+static bool name_told(struct relock_acquire *acquire)
+{
+    const struct relock_how *how = acquire->how;
+    struct relock_waiter *waiter = &acquire->waiter;
+    struct relock_told *by_default = &acquire->client->default_told;
+
+    if (waiter->told || waiter->of_composite) /* the collecting call reports the loss */
+        return true;
+    if (!how->on_lost && !how->cancel_on_lost && (!by_default->on_lost || !waiter->events)) {
+        waiter->told = by_default;
+        return true;
+    }
+    waiter->told = malloc(sizeof(*waiter->told));
+    if (!waiter->told)
+        return false;
+    *waiter->told = (struct relock_told){
+        .on_lost = how->on_lost ? how->on_lost : by_default->on_lost,
+        .arg = how->on_lost ? how->arg : by_default->arg,
+        .cancel = how->cancel_on_lost,
+        .events = waiter->events,
+    };
+    return true;
+}
+
+static void drop_told(struct relock_acquire *acquire)
+{
+    if (acquire->waiter.told != &acquire->client->default_told)
+        free(acquire->waiter.told);
+}
+
 int relock_take_join(struct relock_acquire *acquire)
 {
     struct relock_resource *resource = acquire->resource;
@@ -334,6 +358,8 @@ int relock_take_join(struct relock_acquire *acquire)
     relock_resource_wait_on(&acquire->waiter);
     acquire->waiter.has_asked = false;
     acquire->pause_ms = first_pause_ms(resource);
+    if (!name_told(acquire))
+        return RELOCK_E_NOMEM;
     r = relock_waiter_ended(acquire);
     if (r == RELOCK_BUSY && resource->cached)
         r = relock_cache_take(acquire);
@@ -478,6 +504,7 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
     struct relock_stats *stats = &acquire->client->guarded.stats;
     uint64_t now_us, now_ms;
 
+    drop_told(acquire);
     if (!acquire->stop)
         relock_meter_end(stats->acquires, result);
     if (result == RELOCK_OK) {

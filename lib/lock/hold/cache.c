@@ -83,11 +83,7 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
 
     hold->state = RELOCK_HOLD_CACHED;
     hold->cap_ms = RELOCK_NEVER;
-    hold->on_lost = NULL;
-    hold->arg = NULL;
-    hold->cancel_on_lost = NULL;
-    (void)relock_events_unref(hold->events);
-    hold->events = NULL;
+    relock_holds_tell(client, hold, NULL);
     LL_DELETE(resource->holds, hold);
     client->guarded.stats.holds--;
     client->guarded.stats.kept++;

@@ -112,7 +112,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     relock_observer_drop_all(client, hold);
     relock_resources_unref(client, hold->resource);
     relock_conn_id_unref(hold->fence);
-    (void)relock_events_unref(hold->events);
+    relock_holds_tell(client, hold, NULL);
     free(hold->confirm);
     free(hold);
 }
@@ -138,6 +138,20 @@ void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, ui
         relock_client_set_timer(client, &hold->timer, due_ms);
 }
 
+void relock_holds_tell(struct relock_client *client, struct relock_hold *hold,
+                       struct relock_told *told)
+{
+    struct relock_told *before = hold->told;
+
+    hold->told = told;
+    if (told)
+        (void)relock_events_ref(told->events);
+    if (!before || before == &client->default_told)
+        return;
+    (void)relock_events_unref(before->events);
+    free(before);
+}
+
 static enum relock_hold_keeping keeping_for(const struct relock_waiter *waiter)
 {
     if (waiter->renewed)
@@ -158,13 +172,8 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     hold->is_own = !waiter->of_composite;
     hold->unannounced = waiter->events != NULL;
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
-    hold->on_lost = waiter->on_lost;
-    hold->arg = waiter->arg;
-    hold->cancel_on_lost = waiter->cancel_on_lost;
-    if (hold->events != waiter->events) {
-        (void)relock_events_unref(hold->events);
-        hold->events = relock_events_ref(waiter->events);
-    }
+    relock_holds_tell(client, hold, waiter->told);
+    waiter->told = NULL;
     LL_APPEND(hold->resource->holds, hold);
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
@@ -372,7 +381,8 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     }
     if (!hold->detached)
         relock_drain_left(client, hold->owner);
-    relock_cancel_fire(hold->cancel_on_lost);
+    if (hold->told)
+        relock_cancel_fire(hold->told->cancel);
     hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
     hold->loss.run = relock_losses_take_up;
@@ -381,11 +391,12 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
 
 void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
 {
+    struct relock_events *events = relock_hold_events(hold);
+
     if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
         relock_client_take_back(client, &hold->loss);
     else if (hold->notice == RELOCK_HOLD_TO_TELL)
-        relock_task_remove(hold->events ? &hold->events->losses : &client->guarded.to_tell,
-                           &hold->loss);
+        relock_task_remove(events ? &events->losses : &client->guarded.to_tell, &hold->loss);
     else
         return;
     hold->notice = RELOCK_HOLD_NO_NOTICE;

@@ -56,11 +56,11 @@ void relock_owner_command_release_lost(struct relock_client *client, struct relo
  * itself. From then on a loss is reported to the client's on_lost, as nesting has no callback of
  * its own.
  */
-static void become_own(const struct relock_client *client, struct relock_hold *hold)
+static void become_own(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
 {
     hold->is_own = true;
-    hold->on_lost = client->options.on_lost;
-    hold->arg = client->options.arg;
+    relock_holds_tell(client, hold, &client->default_told);
 }
 
 /* A command that sets the count of levels. Another thread may drop a level while it is in flight.

@@ -8,6 +8,15 @@
 
 #include <stdlib.h>
 
+/* An on_lost that runs on this thread. */
+struct telling {
+    const struct relock_hold *hold;
+    const struct telling *outer; /* it was dispatched by this one; or NULL */
+};
+
+/* The innermost. */
+static _Thread_local const struct telling *telling;
+
 static const char *describe(int reason)
 {
     switch (reason) {
@@ -49,13 +58,15 @@ static const struct relock_resource *lost_on(const struct relock_hold *hold)
 static void pass_to_teller(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    if (hold->events && !hold->events->is_open) {
+    struct relock_events *events = relock_hold_events(hold);
+
+    if (events && !events->is_open) {
         relock_holds_unref(client, hold);
         return;
     }
     hold->notice = RELOCK_HOLD_TO_TELL;
-    if (hold->events) {
-        relock_events_add_loss(hold->events, hold);
+    if (events) {
+        relock_events_add_loss(events, hold);
         return;
     }
     relock_task_add(&client->guarded.to_tell, &hold->loss);
@@ -65,7 +76,8 @@ static void pass_to_teller(struct relock_client *client, struct relock_hold *hol
 void relock_losses_take_up(struct relock_client *client, struct relock_task *loss)
 {
     struct relock_hold *hold = relock_hold_of_loss(loss);
-    bool is_told = hold->on_lost && !(hold->observer_tells && relock_observer_awaits_loss(hold));
+    bool is_told = hold->told && hold->told->on_lost &&
+                   !(hold->observer_tells && relock_observer_awaits_loss(hold));
 
     hold->notice = RELOCK_HOLD_NO_NOTICE;
     relock_owner_command_release_lost(client, hold);
@@ -96,14 +108,15 @@ void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
         .reason = hold->lost_reason,
         .hold_count = hold->count,
     };
-    relock_lost_fn *on_lost = hold->on_lost;
-    void *arg = hold->arg;
+    const struct relock_told *told = hold->told; /* a reference to the hold keeps it */
+    struct telling running = {hold, telling};
 
     hold->notice = RELOCK_HOLD_TELLING;
-    hold->teller = pthread_self();
+    telling = &running;
     relock_mutex_unlock(&client->mutex);
-    on_lost(&what, arg);
+    told->on_lost(&what, told->arg);
     relock_mutex_lock(&client->mutex);
+    telling = running.outer;
     hold->notice = RELOCK_HOLD_NO_NOTICE;
     relock_cond_broadcast(&client->changed);
     relock_step_pass(hold);
@@ -162,7 +175,11 @@ void relock_losses_stop(struct relock_client *client)
 
 static bool is_telling(const struct relock_hold *hold)
 {
-    return hold->notice == RELOCK_HOLD_TELLING && pthread_equal(hold->teller, pthread_self());
+    const struct telling *at = telling;
+
+    while (at && at->hold != hold)
+        at = at->outer;
+    return at != NULL;
 }
 
 bool relock_losses_block(const struct relock_hold *hold)

@@ -26,6 +26,11 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
                          struct relock_waiter *waiter, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* From now on these are told of its loss, if not NULL, and nobody else. The hold takes `told` over.
+ */
+void relock_holds_tell(struct relock_client *client, struct relock_hold *hold,
+                       struct relock_told *told) RELOCK_REQUIRES(client->mutex);
+
 /* The I/O thread has sent a command for it, and sends the next one when the hold is due. The caller
  * arms. */
 void relock_holds_send(struct relock_hold *hold, uint64_t now_ms);

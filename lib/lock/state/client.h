@@ -210,6 +210,8 @@ struct relock_client {
     /* Of the layers above. They are attached under the mutex, and stay. */
     _Atomic(struct relock_client_hook *) hooks;
 
+    struct relock_told default_told; /* of a loss: on_lost of the options; constant */
+
     struct relock_mutex mutex;
     /* Broadcast after changes that threads wait for: calls, callbacks, work on a hold and settling
      * end. */

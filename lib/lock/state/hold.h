@@ -17,7 +17,6 @@
 #include "base/timer.h"
 #include "lock/state/task.h"
 
-#include <pthread.h>
 #include <relock.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,6 +63,15 @@ enum relock_hold_notice {
 
 /* Why a call failed that waited for another command about its hold. */
 #define RELOCK_WHY_BUSY "another command about this hold got no answer in time"
+
+/* Who is told of a loss. Constant. Made by a call that names somebody, and then part of the hold
+ * that is granted to it. Calls that leave it to the options share that of the client. */
+struct relock_told {
+    relock_lost_fn *on_lost;
+    void *arg;
+    struct relock_cancel *cancel;
+    struct relock_events *events; /* for on_lost: of a hold, a reference; NULL: it has a thread */
+};
 
 /* Whether Redis reports the next change of the lock. Changed by tracked.c alone. */
 struct relock_tracked {
@@ -137,11 +145,7 @@ struct relock_hold {
     struct relock_tracked tracked;
     struct relock_confirm *confirm; /* NULL: no replica is to acknowledge; constant */
 
-    relock_lost_fn *on_lost;
-    void *arg;
-    struct relock_cancel *cancel_on_lost;
-    struct relock_events *events; /* for on_lost, a reference; NULL: it has a thread */
-    pthread_t teller;             /* the thread in on_lost, while `notice` says so */
+    struct relock_told *told; /* of a loss; NULL: nobody */
 
     const struct relock_resource *lost_on; /* named in the report of a loss; NULL: `resource` */
 
@@ -186,6 +190,12 @@ bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
 static inline struct relock_hold *relock_hold_of_loss(struct relock_task *loss)
 {
     return RELOCK_CONTAINER(struct relock_hold, loss, loss);
+}
+
+/* The queue in which its loss is told; NULL: none, or the thread that calls on_lost tells it. */
+static inline struct relock_events *relock_hold_events(const struct relock_hold *hold)
+{
+    return hold->told ? hold->told->events : NULL;
 }
 
 /* Held as far as is known: neither lost nor released. */

@@ -110,10 +110,8 @@ struct relock_waiter {
     bool is_asking;        /* its command is in flight: no hold is handed off to it */
     uint64_t joined_ms;    /* constant */
     uint64_t joined_at;    /* the same, counted as `moment` of the resource */
-    relock_lost_fn *on_lost; /* constant, like arg */
-    void *arg;
-    struct relock_cancel *cancel_on_lost; /* constant */
-    struct relock_events *events;         /* constant: for this on_lost; NULL: it has a thread */
+    struct relock_told *told;     /* of a loss, until the hold takes it over; NULL: nobody */
+    struct relock_events *events; /* constant: of an asynchronous call, also for on_lost; or NULL */
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
     struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.c */
     bool is_asleep;                                  /* is in that list */
@@ -479,8 +477,8 @@ struct relock_resource *relock_resources_find(struct relock_client *client, cons
 struct relock_resource *relock_resources_find_key(struct relock_client *client, const char *key,
                                                   size_t len) RELOCK_REQUIRES(client->mutex);
 
-/* Goes through the primaries with a name: the first one for NULL. Returns NULL at the end. Meanwhile
- * none may be made. */
+/* Goes through the primaries with a name: the first one for NULL. Returns NULL at the end.
+ * Meanwhile none may be made. */
 struct relock_resource *relock_resources_next(const struct relock_client *client,
                                               const struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);

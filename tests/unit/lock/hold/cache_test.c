@@ -31,8 +31,7 @@ static void a_cached_hold_is_nobodys(void **state)
     assert_int_equal(hold->state, RELOCK_HOLD_CACHED);
     assert_false(relock_hold_is_held(hold));
     assert_false(relock_hold_is_certain(hold, resource->taken_ms));
-    assert_null(hold->on_lost);
-    assert_null(hold->arg);
+    assert_null(hold->told);
     assert_null(resource->holder);
     assert_null(relock_resource_find(resource, 1));
     assert_null(relock_holds_find(&client, 0));
@@ -66,7 +65,7 @@ static void the_next_owner_gets_the_same_hold_and_verifies_it(void **state)
     assert_int_equal(hold->count, 1);
     assert_int_equal(hold->valid_until_ms, valid_until_ms);
     assert_int_equal(hold->cap_ms, now_ms + 5000);
-    assert_ptr_equal(hold->arg, &waiters[1]);
+    assert_ptr_equal(hold->told->arg, &waiters[1]);
     assert_ptr_equal(resource->holder, hold);
     assert_null(resource->cached);
     assert_int_equal(client.guarded.stats.reused, 1);

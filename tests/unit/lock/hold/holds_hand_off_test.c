@@ -25,7 +25,7 @@ static void a_hold_that_is_handed_off_keeps_its_number_and_lease(void **state)
     assert_int_equal(hold->timer.due_ms, resource->taken_ms + 12); /* to verify the hand-off */
     assert_int_equal(hold->owner, 2);
     assert_int_equal(hold->count, 1);
-    assert_ptr_equal(hold->arg, &waiters[1]);
+    assert_ptr_equal(hold->told->arg, &waiters[1]);
     assert_ptr_equal(resource->holder, hold);
     assert_ptr_equal(resource->queue, &waiters[2]);
     assert_null(relock_resource_find(resource, 1));

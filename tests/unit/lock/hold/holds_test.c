@@ -16,7 +16,7 @@ static void a_hold_matches_the_request_of_its_waiter(void **state)
     assert_int_equal(hold->owner, 1);
     assert_int_equal(hold->count, 1);
     assert_int_equal(hold->keeping, RELOCK_HOLD_RENEWED);
-    assert_ptr_equal(hold->arg, &waiters[0]);
+    assert_ptr_equal(hold->told->arg, &waiters[0]);
     assert_true(hold->cap_ms == RELOCK_NEVER);
     assert_ptr_equal(resource->holder, hold);
     assert_ptr_equal(resource->queue, &waiters[1]);

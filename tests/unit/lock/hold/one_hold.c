@@ -2,16 +2,28 @@
 
 #include "base/clock.h"
 
+#include <stdlib.h>
+
 struct relock_waiter waiters[3];
 struct relock_hold *hold;
 uint64_t sent_ms;
+
+static struct relock_told *told_with(void *arg)
+{
+    struct relock_told *told = malloc(sizeof(*told));
+
+    assert_non_null(told);
+    *told = (struct relock_told){.arg = arg};
+    return told;
+}
 
 int one_hold_begin(void **state)
 {
     (void)state;
     offline_begin();
     for (unsigned i = 0; i < 3; i++)
-        waiters[i] = (struct relock_waiter){.owner = i + 1, .renewed = true, .arg = &waiters[i]};
+        waiters[i] =
+            (struct relock_waiter){.owner = i + 1, .renewed = true, .told = told_with(&waiters[i])};
     sent_ms = relock_clock_now_ms();
     hold = offline_acquire(&waiters[0], sent_ms);
     for (int i = 1; i < 3; i++) {
@@ -29,6 +41,8 @@ int one_hold_end(void **state)
 
     (void)state;
     relock_holds_unref(&client, hold);
+    for (unsigned i = 0; i < 3; i++)
+        free(waiters[i].told); /* no hold has taken it over */
     r = offline_end();
     return refs == 1 ? r : -1;
 }
