@@ -123,8 +123,8 @@ int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min_ms, uint64
         return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    lock->resource->pause_min_ms = (unsigned)min_ms;
-    lock->resource->pause_max_ms = (unsigned)max_ms;
+    lock->resource->set.pause.min_ms = (unsigned)min_ms;
+    lock->resource->set.pause.max_ms = (unsigned)max_ms;
     relock_client_exit(lock->client, &guard);
     return RELOCK_OK;
 }
@@ -140,7 +140,7 @@ int relock_fairlock_set_patience(struct relock_lock *lock, uint64_t patience_ms)
         return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    atomic_store(&lock->resource->patience_ms, (unsigned)patience_ms);
+    atomic_store(&lock->resource->set.patience_ms, (unsigned)patience_ms);
     relock_client_exit(lock->client, &guard);
     return RELOCK_OK;
 }

@@ -123,6 +123,14 @@ static int forget_refusal(struct relock_acquire *acquire, struct relock_hold *ho
     return RELOCK_E_NOMEM;
 }
 
+static uint64_t next_pause_ms(const struct relock_acquire *acquire)
+{
+    uint64_t min_ms, max_ms;
+
+    relock_resource_pauses(acquire->resource, &min_ms, &max_ms);
+    return relock_backoff_ms(acquire->pause_ms, min_ms, max_ms);
+}
+
 static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold,
                         const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -137,10 +145,7 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
     }
     wait_for_release(acquire, &answer->busy);
     acquire->contended = true;
-    acquire->pause_ms = answer->pause_ms > 0
-                            ? answer->pause_ms
-                            : relock_backoff_ms(acquire->pause_ms, acquire->resource->pause_min_ms,
-                                                acquire->resource->pause_max_ms);
+    acquire->pause_ms = answer->pause_ms > 0 ? answer->pause_ms : next_pause_ms(acquire);
     if (acquire->resource->kind->is_queued && acquire->how->wait_ms > 0)
         acquire->queued = hold;
     else

@@ -313,8 +313,10 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
 
 static uint64_t first_pause_ms(const struct relock_resource *resource)
 {
-    return relock_clock_later(resource->pause_min_ms,
-                              relock_clock_sooner(resource->pause_max_ms, RELOCK_POLL_FIRST_MS));
+    uint64_t min_ms, max_ms;
+
+    relock_resource_pauses(resource, &min_ms, &max_ms);
+    return relock_clock_later(min_ms, relock_clock_sooner(max_ms, RELOCK_POLL_FIRST_MS));
 }
 
 /* Who is to be told if the call's hold is lost. The hold takes it over. Returns false when out of
@@ -381,7 +383,7 @@ int relock_take_join(struct relock_acquire *acquire)
     acquire->waiter.joined_ms = acquire->joined_us / 1000;
     if (acquire->awaits_us > 0)
         acquire->joined_us = acquire->awaits_us;
-    acquire->waiter.joined_at = ++queue->moment;
+    acquire->waiter.joined_at = ++acquire->client->guarded.moment;
     relock_resource_enqueue(queue, &acquire->waiter);
     if (waits(acquire))
         relock_silence_wait_begins(acquire->client, &acquire->waiter);

@@ -52,7 +52,8 @@ static bool may_be_cached(const struct relock_client *client,
                           const struct relock_resource *resource) RELOCK_REQUIRES(client->mutex)
 {
     return client->options.keep_ms > 0 && resource->kind->is_cached &&
-           relock_inbox_hears_recalls(client) && relock_clock_now_ms() >= resource->rests_until_ms;
+           relock_inbox_hears_recalls(client) &&
+           relock_clock_now_ms() >= relock_resource_contention(resource)->rests_until_ms;
 }
 
 /* `confirms`: its renewals have to be confirmed. */

@@ -223,6 +223,7 @@ struct relock_client {
         unsigned n_calls; /* entered and not exited */
         enum relock_client_state state;
         uint64_t serial; /* of the next hold */
+        uint64_t moment; /* counts events of locks: a millisecond is too long to order them */
 
         struct relock_table resources;  /* by name: see resource.h */
         struct relock_hold *holds;      /* all, including those not yet granted */

@@ -233,7 +233,10 @@ void relock_resource_released(struct relock_resource *resource, bool is_announce
 
 void relock_resource_rest(struct relock_resource *resource, uint64_t now_ms)
 {
-    resource->rests_until_ms = now_ms + REST_MS;
+    struct relock_contention *contention = relock_resource_contend(resource);
+
+    if (contention)
+        contention->rests_until_ms = now_ms + REST_MS;
 }
 
 void relock_resource_end_unreached(struct relock_resource *resource, uint64_t since_ms)
@@ -287,23 +290,28 @@ struct relock_contention *relock_resource_contend(struct relock_resource *resour
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
+/* The name begins in what would be padding at the end of the struct. */
+static size_t size_with(size_t name_len)
+{
+    size_t size = offsetof(struct relock_resource, name) + name_len + 1;
+
+    return size > sizeof(struct relock_resource) ? size : sizeof(struct relock_resource);
+}
+
 /* A primary, until it is made a secondary. Returns NULL when out of memory. */
 static struct relock_resource *new_resource(struct relock_client *client,
                                             const struct relock_kind *kind, const char *name,
                                             size_t len, enum relock_resource_role role)
 {
-    struct relock_resource *new = calloc(1, sizeof(*new) + len + 1);
+    struct relock_resource *new = calloc(1, size_with(len));
 
     if (!new)
         return NULL;
     new->client = client;
     new->kind = kind;
-    new->role = role;
+    new->role = (uint8_t)role;
     new->primary = new;
     new->refs = 1;
-    new->pause_min_ms = RELOCK_POLL_MIN_MS;
-    new->pause_max_ms = RELOCK_POLL_MAX_MS;
-    atomic_init(&new->patience_ms, 0);
     new->prefix_len = (uint16_t)client->prefix_len;
     new->name_len = (uint16_t)len;
     memcpy(new->name, name, len);
@@ -486,7 +494,7 @@ static void destroy(struct relock_client *client, struct relock_resource *resour
     RELOCK_REQUIRES(client->mutex)
 {
     unset_timers(client, resource);
-    switch (resource->role) {
+    switch ((enum relock_resource_role)resource->role) {
     case RELOCK_RESOURCE_NAMED:
         relock_table_remove(&client->guarded.resources, &resource->as.named.link);
         break;

@@ -109,7 +109,7 @@ struct relock_waiter {
     bool has_asked;        /* at least once */
     bool is_asking;        /* its command is in flight: no hold is handed off to it */
     uint64_t joined_ms;    /* constant */
-    uint64_t joined_at;    /* the same, counted as `moment` of the resource */
+    uint64_t joined_at;    /* the same, counted as `moment` of the client */
     struct relock_told *told;     /* of a loss, until the hold takes it over; NULL: nobody */
     struct relock_events *events; /* constant: of an asynchronous call, also for on_lost; or NULL */
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
@@ -195,9 +195,10 @@ struct relock_vigil {
 };
 
 /*
- * The part of a resource for calls that wait, or may. Made when the first call is refused or is
- * about to sleep, or when a layer above listens; freed with the resource. It is kept meanwhile, so
- * a lock that is contended again and again does not allocate each time.
+ * The part of a resource for calls that wait, or may, here or in other processes. Made when the
+ * first call is refused or is about to sleep, when another client has recalled a hold, or when a
+ * layer above listens; freed with the resource. It is kept meanwhile, so a lock that is contended
+ * again and again does not allocate each time.
  */
 struct relock_contention {
     struct relock_resource *resource; /* constant */
@@ -206,6 +207,7 @@ struct relock_contention {
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
     uint64_t n_intervals;     /* of a fair waiter: intervals until it rechecks; 0: one */
     uint64_t yields_until_ms; /* other processes go first until then */
+    uint64_t rests_until_ms;  /* holds acquired before then are not cached */
 
     struct relock_line line;
     struct relock_subscription subscription; /* to the channel of the lock */
@@ -244,9 +246,6 @@ struct relock_resource {
         } unlisted;
     } as;
 
-    unsigned refs;
-    unsigned n_handles;
-
     struct relock_hold *holder;  /* of the local owner, which holds the lock or is releasing it */
     struct relock_hold *holds;   /* all with levels: the holder's and lost ones */
     struct relock_hold *cached;  /* stays for the next local owner, while no call waits; or NULL */
@@ -256,22 +255,27 @@ struct relock_resource {
     uint64_t taken_ms;                 /* when this process acquired the lock from Redis */
 
     struct relock_waiter *queue;
-    unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */
-    enum relock_retry retry;
-
-    uint64_t moment;         /* counts events: a millisecond is too long to order them */
-    uint64_t held_at;        /* until this moment it was known to be held, or reserved for another;
-                                RELOCK_NEVER: it is */
-    uint64_t silent_ms;      /* since when Redis has answered no attempt; 0: it owes no answer */
-    uint64_t rests_until_ms; /* holds acquired before then are not cached */
-
-    unsigned pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
-    atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
-
     struct relock_contention *contention; /* NULL until it is needed, then constant */
 
-    enum relock_resource_role role; /* constant, like what follows */
-    uint16_t prefix_len;            /* what `name` has before the name in the program */
+    uint64_t held_at;   /* until this `moment` of the client it was known to be held, or reserved
+                           for another; RELOCK_NEVER: it is */
+    uint64_t silent_ms; /* since when Redis has answered no attempt; 0: it owes no answer */
+
+    unsigned refs;
+    unsigned n_handles;
+    unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */
+    union {                     /* by `kind` */
+        struct {
+            unsigned min_ms, max_ms;
+        } pause;                 /* of a lock that is polled: between two attempts of a waiter */
+        atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
+    } set;                       /* by the program, or 0 */
+
+    uint8_t role;  /* enum relock_resource_role; constant */
+    uint8_t retry; /* enum relock_retry */
+
+    /* Constant, like what follows. */
+    uint16_t prefix_len; /* what `name` has before the name in the program */
     uint16_t name_len;
     char name[]; /* the key in Redis */
 };
@@ -319,6 +323,16 @@ static inline struct relock_resource *relock_resource_wanted(const struct relock
 static inline const char *relock_resource_given(const struct relock_resource *resource)
 {
     return resource->name + resource->prefix_len;
+}
+
+/* Between two attempts of a waiter that polls. */
+static inline void relock_resource_pauses(const struct relock_resource *resource, uint64_t *min_ms,
+                                          uint64_t *max_ms)
+{
+    bool is_set = resource->kind->is_polled && resource->set.pause.min_ms > 0;
+
+    *min_ms = is_set ? resource->set.pause.min_ms : RELOCK_POLL_MIN_MS;
+    *max_ms = is_set ? resource->set.pause.max_ms : RELOCK_POLL_MAX_MS;
 }
 
 /* The lease that the watchdog requests. */
@@ -372,7 +386,7 @@ bool relock_resource_may_ask(const struct relock_resource *resource,
 static inline void relock_resource_doubt(struct relock_resource *resource)
 {
     if (resource->held_at == RELOCK_NEVER)
-        resource->held_at = ++resource->moment;
+        resource->held_at = ++resource->client->guarded.moment;
 }
 
 /* The lock is held, here or as Redis said. */

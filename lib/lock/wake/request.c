@@ -61,7 +61,8 @@ static void add_entry(struct relock_request *request, const struct relock_client
 /* Of a fair lock: how long a silent waiter keeps its place. */
 static uint64_t patience_of(const struct relock_resource *resource)
 {
-    unsigned set_ms = atomic_load_explicit(&resource->primary->patience_ms, memory_order_relaxed);
+    unsigned set_ms =
+        atomic_load_explicit(&resource->primary->set.patience_ms, memory_order_relaxed);
 
     return set_ms > 0 ? set_ms : resource->client->options.recheck_ms * RECHECKS_TO_LIVE;
 }

@@ -177,7 +177,7 @@ static void a_holder_that_was_named_during_the_wait_is_known(void **state)
     (void)state;
     relock_mutex_lock(&client.mutex);
     relock_resource_doubt(resource);
-    acquire.waiter.joined_at = ++resource->moment;
+    acquire.waiter.joined_at = ++client.guarded.moment;
     relock_resource_doubt(resource);
     assert_int_equal(relock_acquire_be_late(&acquire), RELOCK_TIMEOUT); /* nobody has asked */
     resource->silent_ms = 1;
