@@ -386,8 +386,8 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
         relock_cancel_fire(hold->told->cancel);
     hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
-    hold->loss.run = relock_losses_take_up;
-    relock_client_post(client, &hold->loss);
+    relock_tracked_end(hold)->run = relock_losses_take_up;
+    relock_client_post(client, &hold->tracked.loss);
 }
 
 void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
@@ -395,9 +395,10 @@ void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *
     struct relock_events *events = relock_hold_events(hold);
 
     if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
-        relock_client_take_back(client, &hold->loss);
+        relock_client_take_back(client, &hold->tracked.loss);
     else if (hold->notice == RELOCK_HOLD_TO_TELL)
-        relock_task_remove(events ? &events->losses : &client->guarded.to_tell, &hold->loss);
+        relock_task_remove(events ? &events->losses : &client->guarded.to_tell,
+                           &hold->tracked.loss);
     else
         return;
     hold->notice = RELOCK_HOLD_NO_NOTICE;

@@ -162,6 +162,9 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms);
 /* The hold needs no reports any more. */
 void relock_tracked_drop(struct relock_hold *hold);
 
+/* The hold is lost: it will not be tracked again. Returns the task that reports the loss. */
+struct relock_task *relock_tracked_end(struct relock_hold *hold);
+
 /* ---- watchdog ------------------------------------------------------------------------------- */
 
 /*

@@ -32,9 +32,16 @@ void relock_tracked_drop(struct relock_hold *hold)
     DL_DELETE2(primary->tracked, hold, tracked.prev, tracked.next);
 }
 
+struct relock_task *relock_tracked_end(struct relock_hold *hold)
+{
+    relock_tracked_drop(hold);
+    hold->tracked.loss = (struct relock_task){0};
+    return &hold->tracked.loss;
+}
+
 bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms)
 {
-    bool is_due = hold->tracked.due_ms <= now_ms;
+    bool is_due = relock_hold_is_live(hold) && hold->tracked.due_ms <= now_ms;
 
     hold->tracked.tracker = NULL;
     if (!is_due && !hold->tracked.node)
@@ -53,7 +60,7 @@ void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *nod
     struct relock_resource *primary = hold->resource->primary;
 
     relock_tracked_drop(hold);
-    if (!node)
+    if (!node || !relock_hold_is_live(hold))
         return;
     hold->tracked.is_first = false;
     hold->tracked.node = node;
@@ -85,7 +92,8 @@ void relock_tracked_answered(struct relock_hold *hold, uint64_t now_ms)
 
 void relock_tracked_set(struct relock_hold *hold, uint64_t at_ms)
 {
-    hold->tracked.due_ms = at_ms;
+    if (relock_hold_is_live(hold))
+        hold->tracked.due_ms = at_ms;
 }
 
 uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms)
@@ -100,5 +108,5 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms)
 
 void relock_tracked_retry(struct relock_hold *hold, uint64_t now_ms)
 {
-    hold->tracked.due_ms = now_ms + MIN_AGE_MS;
+    relock_tracked_set(hold, now_ms + MIN_AGE_MS);
 }

@@ -305,8 +305,9 @@ static const struct relock_node *node_of(struct relock_client *client,
 static bool is_to_be_tracked(struct relock_client *client, const struct relock_hold *hold,
                              const struct relock_node *node)
 {
-    return !hold->tracked.node && hold->tracked.due_ms == RELOCK_NEVER &&
-           hold->resource->kind->renew && node_of(client, hold) == node;
+    return relock_hold_is_live(hold) && !hold->tracked.node &&
+           hold->tracked.due_ms == RELOCK_NEVER && hold->resource->kind->renew &&
+           node_of(client, hold) == node;
 }
 
 /* When a node reports no more, its holds may have another one. */

@@ -56,7 +56,7 @@ enum relock_hold_command {
 /* Where a loss is on its way to the owner. */
 enum relock_hold_notice {
     RELOCK_HOLD_NO_NOTICE,  /* nowhere: not lost, or reported */
-    RELOCK_HOLD_TO_TAKE_UP, /* its task `loss` is posted, for the I/O thread */
+    RELOCK_HOLD_TO_TAKE_UP, /* its task `tracked.loss` is posted, for the I/O thread */
     RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for whoever calls on_lost */
     RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
@@ -73,15 +73,22 @@ struct relock_told {
     struct relock_events *events; /* for on_lost: of a hold, a reference; NULL: it has a thread */
 };
 
-/* Whether Redis reports the next change of the lock. Changed by tracked.c alone. */
+/* Whether Redis reports the next change of the lock. Changed by tracked.c alone. A hold is tracked
+ * only until it is lost, so the report of its loss has the same memory: see relock_tracked_end. */
 struct relock_tracked {
     const struct relock_node *node;    /* that reports it; NULL: none does. Only to be compared */
     const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
-    struct relock_hold *next, *prev;   /* of the primary resource: those that are tracked */
-    uint64_t due_ms;                   /* when a check is to have it tracked; RELOCK_NEVER: not */
-    uint32_t pause_ms;                 /* since the last command, before the next check */
-    uint16_t retry_ms;                 /* after the last command that was not tracked; or 0 */
-    bool is_first;                     /* no command of it was tracked yet: see kind->look */
+    union {
+        struct {                             /* until it is lost */
+            struct relock_hold *next, *prev; /* of the primary resource, if `node` */
+            uint64_t due_ms;                 /* when a check is to have it tracked; RELOCK_NEVER:
+                                                not */
+        };
+        struct relock_task loss; /* see `notice` of the hold; changed by holds.c and losses.c */
+    };
+    uint32_t pause_ms; /* since the last command, before the next check */
+    uint16_t retry_ms; /* after the last command that was not tracked; or 0 */
+    bool is_first;     /* no command of it was tracked yet: see kind->look */
 };
 
 /* watchdog.c has the transitions. */
@@ -160,7 +167,6 @@ struct relock_hold {
 
     struct relock_hold *next;                      /* holds with levels, of the resource */
     struct relock_hold *client_next, *client_prev; /* all holds of the client */
-    struct relock_task loss;                       /* see `notice` */
 };
 
 /* Until when a lease requested at `sent_ms` is certain. */
@@ -189,7 +195,7 @@ bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
 
 static inline struct relock_hold *relock_hold_of_loss(struct relock_task *loss)
 {
-    return RELOCK_CONTAINER(struct relock_hold, loss, loss);
+    return RELOCK_CONTAINER(struct relock_hold, tracked.loss, loss);
 }
 
 /* The queue in which its loss is told; NULL: none, or the thread that calls on_lost tells it. */
