@@ -99,8 +99,10 @@ static void add(struct relock_acquire *acquire, struct relock_hold *hold, uint64
 /* If it is not known here, the operation may have named it. */
 static void name_failed(struct relock_acquire *acquire, const struct relock_hold *hold)
 {
-    if (hold->lost_on)
-        acquire->failed_name = relock_resource_given(hold->lost_on);
+    const struct relock_resource *lost = relock_hold_lost_on(hold);
+
+    if (lost)
+        acquire->failed_name = relock_resource_given(lost);
 }
 
 int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,

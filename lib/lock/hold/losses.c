@@ -49,9 +49,12 @@ static void log_loss(const struct relock_client *client, const struct relock_res
         relock_log_name(lost->name, name), (unsigned long long)owner, describe(reason));
 }
 
+/* The lock that the report names. */
 static const struct relock_resource *lost_on(const struct relock_hold *hold)
 {
-    return hold->lost_on ? hold->lost_on : hold->resource;
+    const struct relock_resource *of_collection = relock_hold_lost_on(hold);
+
+    return of_collection ? of_collection : hold->resource;
 }
 
 /* Has the other thread, or the program, call on_lost. The reference goes with it. */

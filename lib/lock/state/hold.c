@@ -1,6 +1,7 @@
 #include "lock/state/hold.h"
 
 #include "base/clock.h"
+#include "lock/state/resource.h"
 
 /* A clock may run faster here than there, and Redis counts in whole milliseconds. */
 #define DRIFT_PART 100
@@ -137,7 +138,7 @@ void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct 
 
     *grant = (struct relock_grant){
         .owner = hold->owner,
-        .fencing_token = hold->fencing_token,
+        .fencing_token = hold->resource->kind->is_collection ? 0 : hold->fencing_token,
         .valid_ms = certain ? hold->valid_until_ms - now_ms : 0,
         .hold_count = hold->count,
         .acked_replicas = hold->acked_replicas,

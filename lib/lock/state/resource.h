@@ -361,6 +361,12 @@ static inline struct relock_hold *relock_resource_find(const struct relock_resou
     return NULL;
 }
 
+/* The lock of a collection that was lost, and the collection with it; NULL: none, or it is none. */
+static inline const struct relock_resource *relock_hold_lost_on(const struct relock_hold *hold)
+{
+    return hold->resource->kind->is_collection ? hold->lost_on : NULL;
+}
+
 /* Ends the wait of another thread, and wakes that thread. The mutex is that of the client. */
 void relock_resource_end_wait(struct relock_waiter *waiter, enum relock_waiter_end end,
                               struct relock_mutex *mutex);
