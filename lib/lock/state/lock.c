@@ -5,14 +5,31 @@
 
 #include <stdlib.h>
 
+/* All but the name. Other threads read the client of a resource at any time, so `first` has it from
+ * the beginning. */
+static struct relock_lock *make_room(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_lock *new;
+
+    if (!resource->has_first) {
+        resource->has_first = true;
+        return &resource->first;
+    }
+    new = malloc(sizeof(*new));
+    if (new)
+        *new = (struct relock_lock){.client = client, .resource = resource};
+    return new;
+}
+
 struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
                                     const struct relock_resource *named)
 {
-    struct relock_lock *new = calloc(1, sizeof(*new));
+    struct relock_lock *new = make_room(client, resource);
 
     if (!new)
         return NULL;
-    *new = (struct relock_lock){.client = client, .resource = resource, .named = named};
+    new->named = named;
     resource->n_handles++;
     client->guarded.refs++;
     return new;
@@ -123,32 +140,50 @@ int relock_lock_make(struct relock_client *client, const struct relock_kind *kin
 }
 
 /* Warns if this is the last handle of a lock that is held. Unlocks the mutex meanwhile. */
-static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->client->mutex)
+static void warn_if_held(struct relock_client *client, const struct relock_lock *lock)
+    RELOCK_REQUIRES(client->mutex)
 {
     if (lock->resource->n_handles > 1 || !lock->resource->holds)
         return;
-    relock_lock_log_under(lock->client, lock, 0,
+    relock_lock_log_under(client, lock, 0,
                           "its last handle was freed while this process holds it; release it "
                           "through a new handle",
                           0, "");
 }
 
-/* All but the reference to the client. */
+/* The reference to the resource, of which the handle may be a part. */
+static void drop_resource(struct relock_client *client, struct relock_lock *lock)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *resource = lock->resource;
+
+    resource->n_handles--;
+    if (lock == &resource->first)
+        resource->has_first = false;
+    else
+        free(lock);
+    relock_resources_unref(client, resource);
+}
+
+/* All but the reference to the client. A forked child leaves the resource, which its parent was
+ * perhaps changing, and so what is part of it. */
 static void drop(struct relock_lock *lock)
 {
+    struct relock_client *client = lock->client;
     struct relock_guard guard;
 
-    if (relock_client_enter(lock->client, false, &guard)) {
-        warn_if_held(lock);
-        relock_client_exit(lock->client, &guard);
+    if (relock_client_enter(client, false, &guard)) {
+        warn_if_held(client, lock);
+        relock_client_exit(client, &guard);
     }
-    if (guard.result != RELOCK_E_FORKED) {
-        relock_mutex_lock(&lock->client->mutex);
-        lock->resource->n_handles--;
-        relock_resources_unref(lock->client, lock->resource);
-        relock_mutex_unlock(&lock->client->mutex);
+    if (guard.result == RELOCK_E_FORKED) {
+        if (lock != &lock->resource->first)
+            free(lock);
+        return;
     }
-    free(lock);
+    relock_mutex_lock(&client->mutex);
+    drop_resource(client, lock);
+    relock_mutex_unlock(&client->mutex);
 }
 
 void relock_lock_drop(struct relock_lock *lock)

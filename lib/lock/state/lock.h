@@ -1,6 +1,8 @@
 /*
  * Lock - a handle of the program: the name of a lock on a client
  *
+ * One handle of a lock is part of its resource: the first one, and when that was freed, the next.
+ *
  * Threads: as the public header says.
  */
 #ifndef RELOCK_LOCK_H
@@ -11,12 +13,6 @@
 
 #include <relock.h>
 #include <stdint.h>
-
-struct relock_lock {
-    struct relock_client *client;        /* a reference; constant */
-    struct relock_resource *resource;    /* a reference; constant */
-    const struct relock_resource *named; /* has its name, and lives as long; constant */
-};
 
 /* As relock_lock_new, for any kind. */
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,

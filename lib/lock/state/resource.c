@@ -307,7 +307,7 @@ static struct relock_resource *new_resource(struct relock_client *client,
 
     if (!new)
         return NULL;
-    new->client = client;
+    new->first = (struct relock_lock){.client = client, .resource = new};
     new->kind = kind;
     new->role = (uint8_t)role;
     new->primary = new;

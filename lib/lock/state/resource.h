@@ -220,8 +220,18 @@ struct relock_contention {
 /* To be read for a resource that has none. */
 extern const struct relock_contention relock_no_contention;
 
+/* A handle: see lock.h. */
+struct relock_lock {
+    struct relock_client *client;        /* a reference; constant */
+    struct relock_resource *resource;    /* a reference; constant */
+    const struct relock_resource *named; /* has its name, and lives as long; constant */
+};
+
 struct relock_resource {
-    struct relock_client *client;   /* constant */
+    union {
+        struct relock_client *client; /* constant */
+        struct relock_lock first;     /* see `has_first`; it begins with the client */
+    };
     const struct relock_kind *kind; /* constant */
 
     struct relock_resource *primary; /* constant; a reference in a secondary, else itself */
@@ -271,8 +281,9 @@ struct relock_resource {
         atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
     } set;                       /* by the program, or 0 */
 
-    uint8_t role;  /* enum relock_resource_role; constant */
-    uint8_t retry; /* enum relock_retry */
+    uint8_t role;          /* enum relock_resource_role; constant */
+    uint8_t retry : 4;     /* enum relock_retry */
+    uint8_t has_first : 1; /* `first` is a handle of the program: one of `n_handles` */
 
     /* Constant, like what follows. */
     uint16_t prefix_len; /* what `name` has before the name in the program */
