@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define N_HANDLES 3
+
 static void a_thread_that_ends_releases_all_its_holds(void **state)
 {
     struct fixture *f = *state;
@@ -129,6 +131,30 @@ static void frees_go_in_any_order(void **state)
     }
 }
 
+static void handles_of_a_name_are_made_and_freed_in_any_order(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *orders[N_HANDLES];
+
+    for (size_t i = 0; i < N_HANDLES; i++)
+        assert_result(relock_lock_new(client, "orders", &orders[i]), RELOCK_OK);
+    for (size_t i = 0; i < 16; i++) {
+        size_t freed = i * 5 % N_HANDLES;
+        size_t other = (freed + 1) % N_HANDLES;
+
+        assert_result(relock_lock(orders[freed]), RELOCK_OK);
+        relock_lock_free(orders[freed]);
+        assert_string_equal(relock_lock_name(orders[other]), "orders");
+        assert_result(relock_lock_new(client, "orders", &orders[freed]), RELOCK_OK);
+        for (size_t j = 0; j < N_HANDLES; j++)
+            assert_true(j == freed || orders[j] != orders[freed]);
+        assert_result(relock_unlock(orders[i % 2 == 0 ? freed : other]), RELOCK_OK);
+    }
+    for (size_t i = 0; i < N_HANDLES; i++)
+        relock_lock_free(orders[i]);
+}
+
 static void freeing_the_last_handle_of_a_held_name_warns_and_releases_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -198,6 +224,7 @@ int main(void)
         SERVER_TEST(freeing_a_client_ends_its_waits),
         SERVER_TEST(a_handle_that_outlives_its_client_returns_closed),
         SERVER_TEST(frees_go_in_any_order),
+        SERVER_TEST(handles_of_a_name_are_made_and_freed_in_any_order),
         SERVER_TEST(freeing_the_last_handle_of_a_held_name_warns_and_releases_nothing),
         SERVER_TEST(freeing_a_client_does_not_wait_longer_than_a_command_may_take),
         SERVER_TEST(a_process_that_frees_nothing_leaves_its_holds_to_their_leases),

@@ -134,6 +134,31 @@ static void a_renewal_for_replicas_is_checked_at_once_each_time(void **state)
     }
 }
 
+/* Its loss is in a list, and has the memory of what reports need. */
+static void a_lost_hold_is_not_tracked_again(void **state)
+{
+    struct relock_task *loss = &hold->tracked.loss;
+
+    (void)state;
+
+    relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
+    is_tracked_by(NULL);
+    hold->tracked.tracker = &nodes[0];
+    relock_tracked_sent(hold, &nodes[0]); /* commands that were on their way */
+    relock_tracked_answered(hold, sent_ms);
+    relock_tracked_set(hold, sent_ms);
+    relock_tracked_retry(hold, sent_ms);
+    assert_false(relock_tracked_take(hold, &nodes[0], sent_ms));
+    relock_watchdog_tracking(&client, &nodes[0], true);
+    is_tracked_by(NULL);
+    assert_ptr_equal(client.guarded.tasks, loss);
+    assert_ptr_equal(loss->prev, loss);
+    assert_null(loss->next);
+    assert_true(loss->run == relock_losses_take_up);
+    relock_let_go(&client, hold, sent_ms);
+    client.topology = NULL;
+}
+
 #define TRACKED_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -145,6 +170,7 @@ int main(void)
         TRACKED_TEST(a_hold_whose_slot_has_another_node_is_checked),
         TRACKED_TEST(a_hold_whose_node_reports_no_more_is_checked),
         TRACKED_TEST(a_renewal_for_replicas_is_checked_at_once_each_time),
+        cmocka_unit_test_setup_teardown(a_lost_hold_is_not_tracked_again, begin, one_hold_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
