@@ -257,8 +257,9 @@ static void init_waiter(struct relock_acquire *acquire)
         .renewed = how->lease_ms == 0,
         .waits_for_server = !acquire->resource->kind->is_composite,
         .tries = how->wait_ms <= 0,
-        .of_composite = acquire->stop != NULL,
     };
+    if (acquire->stop)
+        acquire->waiter.of_composite = true;
     relock_gate_init(&acquire->waiter.gate);
 }
 
@@ -327,9 +328,11 @@ static bool name_told(struct relock_acquire *acquire)
     struct relock_waiter *waiter = &acquire->waiter;
     struct relock_told *by_default = &acquire->client->default_told;
 
+    if (!how->on_lost && !how->cancel_on_lost && !by_default->on_lost)
+        return true;
     if (waiter->told || waiter->of_composite) /* the collecting call reports the loss */
         return true;
-    if (!how->on_lost && !how->cancel_on_lost && (!by_default->on_lost || !waiter->events)) {
+    if (!how->on_lost && !how->cancel_on_lost && !waiter->events) {
         waiter->told = by_default;
         return true;
     }
@@ -506,7 +509,8 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
     struct relock_stats *stats = &acquire->client->guarded.stats;
     uint64_t now_us, now_ms;
 
-    drop_told(acquire);
+    if (acquire->waiter.told)
+        drop_told(acquire);
     if (!acquire->stop)
         relock_meter_end(stats->acquires, result);
     if (result == RELOCK_OK) {

@@ -83,7 +83,8 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
 
     hold->state = RELOCK_HOLD_CACHED;
     hold->cap_ms = RELOCK_NEVER;
-    relock_holds_tell(client, hold, NULL);
+    if (hold->told)
+        relock_holds_tell(client, hold, NULL);
     LL_DELETE(resource->holds, hold);
     client->guarded.stats.holds--;
     client->guarded.stats.kept++;

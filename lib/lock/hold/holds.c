@@ -59,15 +59,11 @@ static bool may_be_cached(const struct relock_client *client,
 /* `confirms`: its renewals have to be confirmed. */
 static struct relock_hold *alloc(bool confirms)
 {
-    struct relock_hold *hold = calloc(1, sizeof(*hold));
+    struct relock_hold *hold = calloc(1, sizeof(*hold) + (confirms ? sizeof(hold->confirm[0]) : 0));
 
-    if (!hold || !confirms)
-        return hold;
-    hold->confirm = calloc(1, sizeof(*hold->confirm));
-    if (hold->confirm)
-        return hold;
-    free(hold);
-    return NULL;
+    if (hold && confirms)
+        hold->confirms = true;
+    return hold;
 }
 
 struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
@@ -97,7 +93,7 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
 
 void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
 {
-    if (!hold->confirm || hold->confirm->state == RELOCK_CONFIRM_NONE)
+    if (!hold->confirms || hold->confirm->state == RELOCK_CONFIRM_NONE)
         return;
     hold->confirm->state = RELOCK_CONFIRM_NONE;
     DL_DELETE2(client->guarded.confirming, hold, confirm->prev, confirm->next);
@@ -113,8 +109,8 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     relock_observer_drop_all(client, hold);
     relock_resources_unref(client, hold->resource);
     relock_conn_id_unref(hold->fence);
-    relock_holds_tell(client, hold, NULL);
-    free(hold->confirm);
+    if (hold->told)
+        relock_holds_tell(client, hold, NULL);
     free(hold);
 }
 
@@ -173,8 +169,10 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     hold->is_own = !waiter->of_composite;
     hold->unannounced = waiter->events != NULL;
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
-    relock_holds_tell(client, hold, waiter->told);
-    waiter->told = NULL;
+    if (hold->told || waiter->told) {
+        relock_holds_tell(client, hold, waiter->told);
+        waiter->told = NULL;
+    }
     LL_APPEND(hold->resource->holds, hold);
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
@@ -310,7 +308,7 @@ void relock_holds_verify(struct relock_client *client, struct relock_hold *hold,
 
 void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms)
 {
-    if (hold->confirm)
+    if (hold->confirms)
         hold->confirm->granted_until_ms = relock_hold_valid_until(hold->sent_ms, hold->renewal_ms);
     if (hold->command == RELOCK_HOLD_SENT_BEFORE)
         verify_soon(hold, now_ms);

@@ -100,7 +100,7 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms)
 {
     /* The watchdog's command came before the renewal over the confirmer, which Redis now reports.
      * There is one such report for each renewal, so they are not many. */
-    if (hold->confirm && hold->confirm->sent_ms >= hold->sent_ms)
+    if (hold->confirms && hold->confirm->sent_ms >= hold->sent_ms)
         return now_ms;
     return relock_pace_next(&hold->tracked.pause_ms, hold->sent_ms, now_ms,
                             relock_hold_renewal_ms(hold->renewal_ms));

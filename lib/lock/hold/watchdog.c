@@ -354,7 +354,7 @@ static void take_verdict(struct relock_client *client, struct relock_hold *hold,
 {
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (verdict == RELOCK_VERDICT_DONE && hold->confirm) {
+    if (verdict == RELOCK_VERDICT_DONE && hold->confirms) {
         relock_holds_grant(hold, now_ms);
         confirm_want(client, hold);
     } else if (verdict == RELOCK_VERDICT_DONE)

@@ -1,7 +1,6 @@
 #include "lock/state/hold.h"
 
 #include "base/clock.h"
-#include "lock/state/resource.h"
 
 /* A clock may run faster here than there, and Redis counts in whole milliseconds. */
 #define DRIFT_PART 100
@@ -127,7 +126,7 @@ int relock_hold_expiry_reason(const struct relock_hold *hold)
 {
     if (hold->keeping == RELOCK_HOLD_RENEWED && hold->cap_ms <= hold->valid_until_ms)
         return RELOCK_LOST_CAPPED;
-    return hold->confirm && hold->confirm->granted_until_ms > hold->valid_until_ms
+    return hold->confirms && hold->confirm->granted_until_ms > hold->valid_until_ms
                ? RELOCK_LOST_REPLICAS
                : RELOCK_LOST_EXPIRED;
 }
@@ -138,7 +137,7 @@ void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct 
 
     *grant = (struct relock_grant){
         .owner = hold->owner,
-        .fencing_token = hold->resource->kind->is_collection ? 0 : hold->fencing_token,
+        .fencing_token = hold->fencing_token,
         .valid_ms = certain ? hold->valid_until_ms - now_ms : 0,
         .hold_count = hold->count,
         .acked_replicas = hold->acked_replicas,

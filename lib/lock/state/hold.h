@@ -132,30 +132,29 @@ struct relock_hold {
     bool is_left : 1;       /* lost, but Redis has it: the I/O thread releases it there */
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
     bool is_deferred : 1;   /* call/defer.c has sent its release, which has not ended */
-    unsigned count;         /* levels */
+    bool confirms : 1;      /* it has `confirm`; constant */
+    unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
 
     uint64_t owner;
-    union {                                    /* by the kind of the lock */
-        uint64_t fencing_token;                /* of a fenced lock, else 0 */
-        const struct relock_resource *lost_on; /* of a collection: see relock_hold_lost_on */
-    };
-    /* A lease has ten years at most. */
-    uint64_t lease_ms : 40;       /* the longest one requested so far */
-    uint64_t n_unanswered : 24;   /* commands without a reply yet, besides `command` */
-    uint64_t renewal_ms : 40;     /* the lease that the watchdog requests */
-    uint64_t acked_replicas : 24; /* of the acquire */
-    uint64_t valid_until_ms;      /* certain until then; settling: from then on a refusal ends it */
-    uint64_t cap_ms;              /* from then on it is not renewed */
-    uint64_t cache_until_ms;      /* it may be cached until then; 0: never */
+    uint64_t fencing_token;  /* of a fenced lock */
+    unsigned count;          /* levels */
+    unsigned acked_replicas; /* of the acquire */
+    uint64_t lease_ms;       /* the longest lease requested so far */
+    uint64_t renewal_ms;     /* the lease that the watchdog requests */
+    uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
+    uint64_t cap_ms;         /* from then on it is not renewed */
+    uint64_t cache_until_ms; /* it may be cached until then; 0: never */
 
     uint64_t since_us; /* when its owner acquired it */
 
     struct relock_timer timer;
     uint64_t renew_at_ms; /* when the I/O thread sends its next command */
-    uint64_t sent_ms;     /* when it sent the last one */
+    union {
+        uint64_t sent_ms;                      /* when it sent the last one */
+        const struct relock_resource *lost_on; /* of a collection, for which it sends nothing: see
+                                                  relock_hold_lost_on */
+    };
     struct relock_tracked tracked;
-    struct relock_confirm *confirm; /* NULL: no replica is to acknowledge; constant */
-
     struct relock_told *told; /* of a loss; NULL: nobody */
 
     struct relock_observer *observers;
@@ -169,6 +168,8 @@ struct relock_hold {
 
     struct relock_hold *next;                      /* holds with levels, of the resource */
     struct relock_hold *client_next, *client_prev; /* all holds of the client */
+
+    struct relock_confirm confirm[]; /* one, or none: no replica is to acknowledge */
 };
 
 /* Until when a lease requested at `sent_ms` is certain. */

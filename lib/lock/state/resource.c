@@ -511,16 +511,25 @@ static void destroy(struct relock_client *client, struct relock_resource *resour
     free(resource);
 }
 
-void relock_resources_unref(struct relock_client *client, struct relock_resource *resource)
+/* Not inlined: most callers drop another reference than the last one. */
+__attribute__((noinline)) static void end(struct relock_client *client,
+                                          struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex)
 {
-    while (resource && --resource->refs == 0) {
+    do {
         struct relock_resource *primary = resource->primary;
 
         if (primary == resource)
             primary = NULL;
         destroy(client, resource);
         resource = primary; /* loses the reference of its secondary */
-    }
+    } while (resource && --resource->refs == 0);
+}
+
+void relock_resources_unref(struct relock_client *client, struct relock_resource *resource)
+{
+    if (resource && --resource->refs == 0)
+        end(client, resource);
 }
 
 /* Of the references to it, `n_kept` stay. */

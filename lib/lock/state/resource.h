@@ -272,7 +272,8 @@ struct relock_resource {
     uint64_t silent_ms; /* since when Redis has answered no attempt; 0: it owes no answer */
 
     unsigned refs;
-    unsigned n_handles;
+    unsigned n_handles : 31;
+    unsigned has_first : 1;     /* `first` is one of them */
     unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */
     union {                     /* by `kind` */
         struct {
@@ -281,9 +282,8 @@ struct relock_resource {
         atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
     } set;                       /* by the program, or 0 */
 
-    uint8_t role;          /* enum relock_resource_role; constant */
-    uint8_t retry : 4;     /* enum relock_retry */
-    uint8_t has_first : 1; /* `first` is a handle of the program: one of `n_handles` */
+    uint8_t role;  /* enum relock_resource_role; constant */
+    uint8_t retry; /* enum relock_retry */
 
     /* Constant, like what follows. */
     uint16_t prefix_len; /* what `name` has before the name in the program */

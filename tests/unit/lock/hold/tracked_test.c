@@ -20,6 +20,19 @@ static struct relock_node *find(struct relock_topology *topology, struct relock_
 static const struct relock_topology_ops ops = {.find = find};
 static struct relock_topology topology = {.ops = &ops};
 
+/* A client with min_replicas. */
+static int begin_with_replicas(void **state)
+{
+    int r = one_hold_begin(state);
+
+    finish();
+    relock_holds_unref(&client, hold);
+    client.options.min_replicas = 1;
+    hold = offline_acquire(&waiters[0], sent_ms);
+    assert_true(hold->confirms);
+    return r;
+}
+
 /* The hold is tracked at the first node. */
 static int begin(void **state)
 {
@@ -125,8 +138,6 @@ static void a_renewal_for_replicas_is_checked_at_once_each_time(void **state)
 {
     (void)state;
 
-    hold->confirm = calloc(1, sizeof(*hold->confirm));
-    assert_non_null(hold->confirm);
     for (uint64_t at_ms = sent_ms; at_ms < sent_ms + 20000; at_ms += 1000) {
         hold->sent_ms = at_ms;
         hold->confirm->sent_ms = at_ms + 1;
@@ -169,7 +180,8 @@ int main(void)
         TRACKED_TEST(a_report_before_the_answer_makes_the_check_due_now),
         TRACKED_TEST(a_hold_whose_slot_has_another_node_is_checked),
         TRACKED_TEST(a_hold_whose_node_reports_no_more_is_checked),
-        TRACKED_TEST(a_renewal_for_replicas_is_checked_at_once_each_time),
+        cmocka_unit_test_setup_teardown(a_renewal_for_replicas_is_checked_at_once_each_time,
+                                        begin_with_replicas, end),
         cmocka_unit_test_setup_teardown(a_lost_hold_is_not_tracked_again, begin, one_hold_end),
     };
 

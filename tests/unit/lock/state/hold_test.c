@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "lock/state/options.h"
-#include "lock/state/resource.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -241,11 +240,7 @@ static void a_hold_is_renewed_until_its_cap_if_a_level_asked_for_it(void **state
 
 static struct relock_hold renewed_hold(void)
 {
-    static const struct relock_kind kind;
-    static struct relock_resource resource = {.kind = &kind};
-
     return (struct relock_hold){
-        .resource = &resource,
         .state = RELOCK_HOLD_HELD,
         .keeping = RELOCK_HOLD_RENEWED,
         .renew_at_ms = 100,

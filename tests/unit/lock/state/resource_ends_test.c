@@ -183,15 +183,17 @@ static void rousing_wakes_every_waiter_in_the_queue(void **state)
 
 static void a_hold_is_found_by_its_owner(void **state)
 {
-    struct relock_hold holds[3] = {{.owner = 5}, {.owner = 6}, {.owner = 7}};
+    struct relock_hold five = {.owner = 5}, six = {.owner = 6}, seven = {.owner = 7};
 
     (void)state;
 
     assert_null(relock_resource_find(&resource, 5));
-    for (int i = 0; i < 3; i++)
-        LL_APPEND(resource.holds, &holds[i]);
-    for (uint64_t i = 0; i < 3; i++)
-        assert_ptr_equal(relock_resource_find(&resource, 5 + i), &holds[i]);
+    LL_APPEND(resource.holds, &five);
+    LL_APPEND(resource.holds, &six);
+    LL_APPEND(resource.holds, &seven);
+    assert_ptr_equal(relock_resource_find(&resource, 5), &five);
+    assert_ptr_equal(relock_resource_find(&resource, 6), &six);
+    assert_ptr_equal(relock_resource_find(&resource, 7), &seven);
     assert_null(relock_resource_find(&resource, 8));
     assert_null(relock_resource_find(&resource, 0));
 }
