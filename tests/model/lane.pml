@@ -4,10 +4,10 @@
  *
  * It stands for lib/redis/lane/lane.c and lane/inflight.c, function by function: thread = relock_lane_ask with
  * enter(), wait_for_gate() and leave_queue(); drive = drive() with pass_by(), open_conn(),
- * take_queue(), send_queue(), read_replies(), let_leave(), fail_all(), end_all(), hand_over() and
- * relock_inflight_close(). A step under the mutex of the lane is one atomic step here; data of the
- * driver alone is not guarded here either. The orphan of exchange q is q + N, and a caller leaves only
- * while its exchange has none yet.
+ * take_queue(), send_queue(), read_replies(), let_leave(), fail_all(), end_all(), hand_over(),
+ * send_ahead() and relock_inflight_close(). A step under the mutex of the lane is one atomic step
+ * here; data of the driver alone is not guarded here either. The orphan of exchange q is q + N, and a
+ * caller leaves only while its exchange has none yet.
  *
  *   ONE      one thread drives at a time
  *   ALIVE    no thread touches an exchange whose call has returned
@@ -133,17 +133,86 @@ inline be_orphan(q)
     ends(q)
 }
 
+inline fail_all(into)
+{
+    atomic {
+        do
+        :: nempty(under_way) -> under_way?x;
+            if :: x < N -> into!x :: else -> has_orphan[x - N] = false fi
+        :: empty(under_way) -> break
+        od;
+        do
+        :: nempty(queue) -> queue?x; queued[x] = false; into!x
+        :: empty(queue) -> break
+        od
+    }
+    n = len(into);
+    do
+    :: n > 0 -> atomic { into?x; if :: ended[x] :: else -> ends(x) fi; into!x }; n--
+    :: n == 0 -> break
+    od;
+    atomic { lose_connection() }
+}
+
+/* take_queue(), send_queue() */
+inline send_queue()
+{
+    atomic {
+        do
+        :: nempty(queue) -> queue?x; queued[x] = false; under_way!x;
+            if
+#ifdef BAD_SENT_ONCE_ANSWERED
+            :: !broken -> commands!x
+#else
+            :: !broken -> commands!x; sent[x] = true
+#endif
+            :: broken
+            fi
+        :: empty(queue) -> break
+        od;
+        x = 0
+    }
+}
+
+/* The thread that stops to drive sends for the next driver, unless it notices that the connection has
+ * ended. It opens the gates of those that fail at once. */
+inline send_ahead()
+{
+    if
+    :: broken
+    :: true ->
+        send_queue();
+        if
+        :: broken ->
+            fail_all(failed);
+            do
+            :: nempty(failed) -> failed?x; open_gate(x)
+            :: empty(failed) -> break
+            od;
+            x = 0
+        :: true
+        fi
+    fi
+}
+
 /* end_all(): the channel `done` holds the ended exchanges; the next one drives on */
 inline end_all(own)
 {
+    may_send = true;
     do
     :: atomic {
             next = NONE; close = false;
             find_next();
+            may_send = may_send && ended[own] && up && empty(under_way) && nempty(queue);
 #ifndef BAD_ORPHANS_ARE_LEFT
             close = ended[own] && next == NONE && empty(queue) && nempty(under_way);
 #endif
             if
+            :: may_send ->
+#ifdef BAD_CHOOSES_BEFORE_IT_SENDS
+                queue?<chosen>;
+#endif
+                skip
             :: close
             :: else ->
 #ifdef BAD_HANDS_ON_LATER
@@ -154,6 +223,9 @@ inline end_all(own)
                 :: ended[own] && !later -> driven = false; n_driving--
 #else
                 :: ended[own] && !later ->
+#ifdef BAD_CHOOSES_BEFORE_IT_SENDS
+                    if :: chosen != NONE -> next = chosen; chosen = NONE :: else fi;
+#endif
                     if
                     :: next == NONE && nempty(queue) -> queue?<next>
                     :: next != NONE || empty(queue)
@@ -170,7 +242,11 @@ inline end_all(own)
                 x = 0
             fi
         };
-        if :: close -> close_on_orphans() :: else -> break fi
+        if
+        :: may_send -> send_ahead(); may_send = false
+        :: !may_send && close -> close_on_orphans()
+        :: !may_send && !close -> break
+        fi
     od;
     /* the gates are opened outside the mutex, that of the next driver last */
     do
@@ -182,27 +258,6 @@ inline end_all(own)
     if :: later -> driven = false; later = false :: else fi;
 #endif
     x = 0; next = 0
-}
-
-inline fail_all()
-{
-    atomic {
-        do
-        :: nempty(under_way) -> under_way?x;
-            if :: x < N -> done!x :: else -> has_orphan[x - N] = false fi
-        :: empty(under_way) -> break
-        od;
-        do
-        :: nempty(queue) -> queue?x; queued[x] = false; done!x
-        :: empty(queue) -> break
-        od
-    }
-    n = len(done);
-    do
-    :: n > 0 -> atomic { done?x; if :: ended[x] :: else -> ends(x) fi; done!x }; n--
-    :: n == 0 -> break
-    od;
-    atomic { lose_connection() }
 }
 
 inline drive(own)
@@ -226,23 +281,8 @@ inline drive(own)
         :: nempty(under_way) || up
         fi;
         if
-        :: !fail ->                                         /* take_queue(), send_queue() */
-            atomic {
-                n = len(under_way);
-                do
-                :: nempty(queue) -> queue?x; queued[x] = false; under_way!x;
-                    if
-#ifdef BAD_SENT_ONCE_ANSWERED
-                    :: !broken -> commands!x
-#else
-                    :: !broken -> commands!x; sent[x] = true
-#endif
-                    :: broken
-                    fi
-                :: empty(queue) -> break
-                od;
-                n = 0; x = 0
-            }
+        :: !fail ->
+            send_queue();
             if :: broken -> fail = true :: true fi
         :: else
         fi;
@@ -277,7 +317,7 @@ inline drive(own)
             x = 0
         :: else
         fi;
-        if :: fail -> fail_all() :: else fi;
+        if :: fail -> fail_all(done) :: else fi;
         end_all(own)
     od
 }
@@ -301,8 +341,10 @@ inline leave_queue(q)
 proctype thread(byte t)
 {
     byte asks = ASKS, x, n, next;
-    bool fail, out, first, later, close;
+    byte chosen = NONE;
+    bool fail, out, first, later, close, may_send;
     chan done = [N] of { byte };
+    chan failed = [N] of { byte };
 
     do
     :: asks == 0 -> break

@@ -35,6 +35,9 @@
 /* How long calls avoid a lane that could not connect. */
 #define DOWN_MS 500
 
+/* So many bytes a socket takes at once if nothing else is in flight over it. */
+#define AHEAD_MAX 8192
+
 /* With more replies to read, a call waits for its own, and so reads them. */
 #define POSTED_MAX 32
 
@@ -323,21 +326,52 @@ static void end_others(struct relock_lane *lane, const struct relock_exchange *o
     end_posted(lane, posted);
 }
 
+/* Sends the queue, in which there is no exchange of this thread. */
+static void send_for_others(struct relock_lane *lane)
+{
+    struct relock_exchange *ended = NULL;
+    int r = send_queue(lane, NULL);
+
+    if (r < 0)
+        fail_all(lane, r, &ended);
+    end_others(lane, NULL, ended);
+}
+
 /* Sends the queue, in which nobody waits. On a connection that only reads, nothing can be sent
  * before somebody waits. */
 static void send_posted(struct relock_lane *lane)
 {
     struct relock_sync_conn *conn = &lane->inflight.conn;
     struct relock_exchange *ended = NULL;
-    int r = RELOCK_E_CONN;
 
-    if (conn->state == RELOCK_SYNC_CONN_READY && !only_reads(lane, relock_clock_now_ms()))
-        r = send_queue(lane, NULL);
-    else
-        (void)relock_wire_fail(&conn->wire, "the connection has ended");
-    if (r < 0)
-        fail_all(lane, r, &ended);
+    if (conn->state == RELOCK_SYNC_CONN_READY && !only_reads(lane, relock_clock_now_ms())) {
+        send_for_others(lane);
+        return;
+    }
+    (void)relock_wire_fail(&conn->wire, "the connection has ended");
+    fail_all(lane, RELOCK_E_CONN, &ended);
     end_others(lane, NULL, ended);
+}
+
+/* Whether this thread, which stops to drive, can send the queue without being blocked: the next
+ * driver has to wake up first. */
+static bool can_send_ahead(struct relock_lane *lane) RELOCK_REQUIRES(lane->mutex)
+{
+    const struct relock_exchange *at;
+    size_t len = 0;
+
+    if (lane->guarded.only_takes || lane->inflight.exchanges || atomic_load(&lane->retired))
+        return false;
+    DL_FOREACH(lane->guarded.queue, at)
+    len += at->commands.len;
+    return len > 0 && len <= AHEAD_MAX;
+}
+
+/* If the connection does not work, the next driver makes another. */
+static void send_ahead(struct relock_lane *lane)
+{
+    if (relock_sync_conn_keep(&lane->inflight.conn) == RELOCK_OK)
+        send_for_others(lane);
 }
 
 /* Nobody waits for the orphans, nor for what was posted. */
@@ -367,6 +401,8 @@ static struct relock_exchange *next_driver(struct relock_lane *lane) RELOCK_REQU
  * is none: then the queue is empty, and nothing is in flight but what was posted. */
 static struct relock_exchange *hand_over(struct relock_lane *lane)
 {
+    bool may_send = true;
+
     for (;;) {
         struct relock_exchange *driver;
         bool is_empty, is_over;
@@ -374,20 +410,25 @@ static struct relock_exchange *hand_over(struct relock_lane *lane)
         relock_mutex_lock(&lane->mutex);
         driver = next_driver(lane);
         is_empty = !lane->guarded.queue;
-        is_over = driver || (is_empty && !relock_inflight_has_orphan(&lane->inflight));
+        may_send = may_send && driver && can_send_ahead(lane);
+        is_over =
+            !may_send && (driver || (is_empty && !relock_inflight_has_orphan(&lane->inflight)));
         if (is_over) {
             lane->guarded.driven = driver != NULL;
             lane->guarded.only_takes = false;
         }
-        if (driver)
+        if (is_over && driver)
             driver->drives = true;
         relock_mutex_unlock(&lane->mutex);
         if (is_over)
             return driver;
-        if (is_empty)
+        if (may_send)
+            send_ahead(lane);
+        else if (is_empty)
             close_with_orphans(lane);
         else
             send_posted(lane);
+        may_send = false;
     }
 }
 

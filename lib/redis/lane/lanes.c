@@ -52,10 +52,8 @@ void relock_spare_want(struct relock_spare *spare)
 
 /* ---- lanes and their users ------------------------------------------------------------------ */
 
-/* The more calls share lanes, the fewer lanes they share, so that batches grow: calls times lanes
- * are about SHARED, or lanes times lanes if these are more. So one call more than there are lanes
- * changes little. docs/performance.md#lanes has the figures. */
-#define SHARED 64
+/* With half as many calls again as lanes, or more, they share this many. docs/performance.md#lanes
+ * has the figures. */
 #define SHARED_MIN 2
 
 /* How long calls leave a lane alone whose connection is to be given away. */
@@ -156,17 +154,17 @@ static bool is_better(const struct slot *slot, const struct slot *than)
     return slot->n_users == 0 && slot->left_nth > than->left_nth;
 }
 
-/* Of how many lanes a further call may join one. */
+/* Of how many lanes a further call may join one. The more calls share lanes, the fewer lanes they
+ * share, so that batches grow: each call more than there are lanes takes two away. */
 static unsigned n_to_share(const struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     unsigned n_users = lanes->guarded.n_users + 1;
-    unsigned shared = lanes->n * lanes->n;
+    unsigned n_away;
 
     if (n_users <= lanes->n)
         return lanes->n;
-    if (shared < SHARED)
-        shared = SHARED;
-    return shared / n_users > SHARED_MIN ? shared / n_users : SHARED_MIN;
+    n_away = 2 * (n_users - lanes->n);
+    return n_away + SHARED_MIN < lanes->n ? lanes->n - n_away : SHARED_MIN;
 }
 
 /* Whether a call joins this lane only if all others are to be avoided, too. */

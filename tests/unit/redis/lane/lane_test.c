@@ -2,10 +2,13 @@
 #include "asking.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "redis/connect/conn_id.h"
+#include "redis/lane/private.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- sharing ------------------------------------------------------------------------------- */
@@ -173,6 +176,31 @@ static void hold_up(struct relock_gate *gate)
     } while (sleeps(gate));
 }
 
+static void end_posted(struct relock_posted *posted)
+{
+    relock_reply_free(posted->exchange.reply);
+    free(posted);
+}
+
+/* As a thread that asks and finds a driver. */
+static void enqueue(struct relock_exchange *exchange)
+{
+    relock_mutex_lock(&lane->mutex);
+    exchange->deadline_ms = soon();
+    exchange->queued = true;
+    relock_gate_init(&exchange->gate);
+    DL_APPEND(lane->guarded.queue, exchange);
+    relock_mutex_unlock(&lane->mutex);
+}
+
+static void dequeue(struct relock_exchange *exchange)
+{
+    relock_mutex_lock(&lane->mutex);
+    DL_DELETE(lane->guarded.queue, exchange);
+    lane->guarded.driven = false;
+    relock_mutex_unlock(&lane->mutex);
+}
+
 /* It can send no more, but its unsent commands are not lost. */
 static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
 {
@@ -207,6 +235,74 @@ static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
     script_expect(script, "ECHO d");
     script_answer(script, "$1\r\nd\r\n");
     asking_has_answer(0);
+}
+
+/* The thread that drives next sleeps meanwhile, as if it were slow to wake up. */
+static void a_thread_that_stops_to_drive_sends_for_the_next(void **state)
+{
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    script_welcome(script, 7);
+    asking_begin(0, 'a', 1, soon());
+    deadline_ms = in_ms(slow_ms(2 * SENT_WITHIN_MS)); /* several steps come before it */
+    asking_begin(1, 'b', 1, deadline_ms);
+    hold_up(&asking[1].exchange.gate);
+    script_answer(script, "$1\r\na\r\n");
+    asking_has_answer(0);
+    script_expect(script, "ECHO b");
+    script_answer(script, "$1\r\nb\r\n");
+    asking_has_answer(1);
+    assert_true(relock_clock_now_ms() >= deadline_ms);
+}
+
+/* It has its reply, so it may not wait for a socket to take the commands of another. */
+static void a_thread_that_stops_to_drive_leaves_long_commands_to_the_next(void **state)
+{
+    static char many[400 * sizeof(asking[1].commands)];
+
+    (void)state;
+
+    script_welcome(script, 7);
+    asking_begin(0, 'a', 1, soon());
+    asking_prepare(&asking[1], 'b', 1, in_ms(slow_ms(2 * SENT_WITHIN_MS)));
+    asking[1].exchange.commands = (struct relock_text){many, sizeof(many)};
+    actor_begin(asking[1].actor, asking_ask, &asking[1]);
+    hold_up(&asking[1].exchange.gate);
+    script_answer(script, "$1\r\na\r\n");
+    asking_has_answer(0);
+    asking_has_failed(1, false, "no answer in time");
+}
+
+/* It may not send, because a socket may be full. */
+static void the_io_thread_sends_nothing(void **state)
+{
+    struct relock_posted *posted = calloc(1, sizeof(*posted));
+    struct relock_exchange *queued;
+
+    (void)state;
+
+    script_welcome(script, 7);
+    asking_begin(0, 'a', 1, soon());
+    script_answer(script, "$1\r\na\r\n");
+    asking_has_answer(0);
+    asking_prepare(&asking[0], 'p', 1, soon());
+    posted->exchange = asking[0].exchange;
+    posted->fn = end_posted;
+    assert_int_equal(relock_lane_post(lane, posted, soon()), RELOCK_OK);
+    script_expect(script, "ECHO p");
+    script_answer(script, "$1\r\np\r\n");
+    assert_true(script_played(script));
+
+    asking_prepare(&asking[1], 'b', 1, soon());
+    queued = &asking[1].exchange;
+    enqueue(queued);
+    while (lane->inflight.exchanges)
+        assert_true(relock_lane_read(lane, 0));
+    assert_true(queued->queued);
+    assert_true(queued->drives);
+    dequeue(queued);
 }
 
 static void without_a_listener_all_exchanges_fail_unsent(void **state)
@@ -252,6 +348,9 @@ int main(void)
         ASKING_TEST(a_command_sent_with_others_may_have_run_too),
         ASKING_TEST(an_exchange_answered_before_the_failure_stays_answered),
         ASKING_TEST(a_driver_delayed_to_its_deadline_reads_pending_replies),
+        ASKING_TEST(a_thread_that_stops_to_drive_sends_for_the_next),
+        ASKING_TEST(a_thread_that_stops_to_drive_leaves_long_commands_to_the_next),
+        ASKING_TEST(the_io_thread_sends_nothing),
         ASKING_TEST(without_a_listener_all_exchanges_fail_unsent),
         ASKING_TEST(a_retired_connection_is_emptied_and_then_left),
     };

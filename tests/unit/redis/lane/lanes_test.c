@@ -104,7 +104,7 @@ static void the_more_calls_share_lanes_the_fewer_they_join(void **state)
 /* The first that finds no lane of its own does not push all later ones onto the same two. */
 static void calls_spread_over_many_lanes_when_they_are_few_more_than_these(void **state)
 {
-    enum { N = 64, FURTHER = N / 2, ALL = N + FURTHER };
+    enum { N = 64, FURTHER = N / 4, ALL = N + FURTHER };
     struct relock_lanes *many;
     struct relock_lane *joined[ALL];
 
