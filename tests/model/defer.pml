@@ -17,7 +17,7 @@
  *   await()        relock_defer_await, wait_once         lib/lock/call/defer.c
  *   answer()       on_answer, read_answer                lib/lock/call/defer.c
  *   drive()        drive_on, relock_inflight_receive     lib/redis/lane/lane.c inflight.c
- *   hand_over()    hand_over, send_posted                lib/redis/lane/lane.c
+ *   hand_over()    hand_over, send_posted, send_ahead    lib/redis/lane/lane.c
  *   fail_all()     fail_all, relock_inflight_fail        lib/redis/lane/lane.c inflight.c
  *   io             read_answers, relock_lane_read        lib/lock/call/defer.c redis/lane/lane.c
  *   settler        relock_settle_step, on_released       lib/lock/hold/settle.c
@@ -175,13 +175,17 @@ inline find_next()
     k = 0; x = 0
 }
 
-inline hand_over()
+/* Sends once for the next driver, but not on the I/O thread. */
+inline hand_over(sends)
 {
+    may_send = sends;
     do
     :: atomic {
             find_next();
+            may_send = may_send && next < N && empty(under_way) && nempty(queue);
             if
-            :: next < N -> drives[next] = true; next = 0; break
+            :: may_send -> next = 0
+            :: !may_send && next < N -> drives[next] = true; next = 0; break
 #ifdef BAD_QUEUE_IS_LEFT
             :: next == N -> driven = false; next = 0; break
 #else
@@ -190,7 +194,8 @@ inline hand_over()
 #endif
             fi
         };
-        send_queue()
+        send_queue();
+        may_send = false
     od
 }
 
@@ -207,7 +212,7 @@ inline drive(t)
         fi
     od;
     drives[t] = false;
-    hand_over()
+    hand_over(true)
 }
 
 /* Drives for nobody, until there is something to look at. */
@@ -221,7 +226,7 @@ inline await(seen)
         :: broken -> fail_all()
         :: nempty(queue)                    /* another call wants the lane */
         fi;
-        hand_over()
+        hand_over(true)
     od
 }
 
@@ -230,7 +235,7 @@ proctype thread(byte t)
     byte i, number, n, x, next;
     mtype k, op;
     short seen;
-    bool first;
+    bool first, may_send;
 
     do
     :: i == OPS -> break
@@ -259,7 +264,7 @@ proctype thread(byte t)
                 pending = pending | BIT(number);
                 first = !driven; driven = true; queue!REL, number
             };
-            if :: first -> hand_over() :: else fi;
+            if :: first -> hand_over(true) :: else fi;
             returned = returned | BIT(number)
         :: !granted[t] && refused_by[t] != 0 ->
             assert((seen & BIT(refused_by[t])) == 0)         /* OWN */
@@ -296,6 +301,7 @@ proctype io()                      /* lanes that no call uses */
 {
     byte n, x, next;
     mtype k, op;
+    bool may_send;
 end:
     do
 #ifndef BAD_NOBODY_READS
@@ -304,7 +310,7 @@ end:
         :: nempty(replies) -> take_reply()
         :: empty(replies) && broken -> fail_all()
         fi;
-        hand_over()
+        hand_over(false)
 #else
     :: false
 #endif

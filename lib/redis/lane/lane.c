@@ -6,9 +6,11 @@
  *     in flight    written, or about to be; the driver's alone, and handed over with the driving
  *
  * A thread that finds no driver drives. It takes the queue, sends it in one piece and reads replies
- * until its own exchange has ended. Then one critical section decides whether an exchange is left,
- * and makes the first of these the next driver: there is a driver as long as there is an exchange.
- * The driver alone opens gates, both for exchanges that have ended and for the next driver.
+ * until its own exchange has ended. It then sends the queue for the next driver, which may be slow
+ * to wake up, if the socket takes that at once. Then one critical section decides whether an
+ * exchange is left, and makes the first of these the next driver: there is a driver as long as
+ * there is an exchange. The driver alone opens gates, both for exchanges that have ended and for
+ * the next driver.
  *
  * Other threads do only one thing to a lane: at its deadline, they end an exchange of theirs that
  * is still in the queue. It was never sent.
