@@ -23,6 +23,8 @@ CASES = [
     ("relock wa", ["waiters", "watch"]),
     ("relock run --once", ["relock run --once-per"]),
     ("relock run --on-lost k", ["relock run --on-lost kill"]),
+    ("relock run --nonb", ["relock run --nonblock"]),
+    ("relock help doc", ["relock help doctor"]),
     ("relock status --js", ["relock status --json"]),
     ("relock doctor --na", ["relock doctor --name"]),
     ("relock run --fair nightly -- unam", ["relock run --fair nightly -- uname"]),

@@ -34,7 +34,7 @@ static void wrong_usage_and_no_server_have_a_status_of_their_own(void **state)
     assert_tool(f, 125, "run", "orders");
     assert_tool(f, 125, "run", "--wait", "soon", "orders", "true");
     assert_tool(f, 125, "run", "--fair", "--read", "orders", "true");
-    assert_tool(f, 125, "run", "--url", "unix:///no/such/server", "orders", "true");
+    assert_tool(f, 125, "run", "-n", "--url", "unix:///no/such/server", "orders", "true");
     assert_tool(f, 125, "fly");
     tool = tool_start(f, "run", "orders");
     assert_int_equal(tool_wait(tool), 125);
@@ -65,6 +65,73 @@ static void a_name_that_no_lock_can_have_is_refused(void **state)
 }
 
 /* Its output must not go to a connection that got the number of stdout. */
+static void several_locks_are_held_together(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "b", PEER, LEASE_MS));
+    tool = tool_start(f, "run", "-n", "a", "b", "--", "echo", "ran");
+    assert_int_equal(tool_wait(tool), 124);
+    assert_non_null(strstr(tool_err(tool), "relock run: b: "));
+    assert_int_equal(probe_int(f->probe, "EXISTS a"), 0);
+    assert_true(peer_unlock(f->probe, "b", PEER));
+    tool = tool_start(f, "run", "--fenced", "b", "a", "--", "sh", "-c",
+                      "echo started $RELOCK_NAME, $RELOCK_TOKEN; sleep 600");
+    assert_true(tool_says(tool, "started b a, 1 1\n"));
+    assert_int_equal(probe_int(f->probe, "EXISTS a b"), 2);
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+    assert_int_equal(probe_int(f->probe, "EXISTS a b"), 0);
+}
+
+static void a_shell_runs_a_command_in_one_word(void **state)
+{
+    struct fixture *f = *state;
+    const char *const runs[][8] = {{"run", "a", "-c", "echo $RELOCK_NAME; exit 7"},
+                                   {"run", "-c", "echo $RELOCK_NAME; exit 7", "a", "b"}};
+    const char *const said[] = {"a\n", "a b\n"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct tool *tool = tool_start_words(f, false, runs[i]);
+
+        assert_int_equal(tool_wait(tool), 7);
+        assert_string_equal(tool_out(tool), said[i]);
+    }
+    assert_tool(f, 125, "run", "a", "-c");
+    assert_tool(f, 125, "run", "a", "-c", "true", "b");
+    assert_tool(f, 125, "run", "-c", "true", "a", "--", "true");
+    assert_tool(f, 125, "run", "-c", "true");
+}
+
+/* As in `relock run orders git -c x=y -- file`. */
+static void an_option_of_the_command_is_no_name(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "run", "orders", "sh", "-c", "true", "--", "x");
+
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "write `--` before the command"));
+    assert_tool(f, 125, "run", "--once-per", "1h", "a", "b", "--", "true");
+    assert_tool(f, 125, "run", "--", "--", "true");
+    assert_tool(f, 125, "run", "a", "a", "--", "true");
+}
+
+static void help_and_version_have_short_forms(void **state)
+{
+    struct fixture *f = *state;
+    const char *const runs[][3] = {{"help"}, {"help", "run"}, {"run", "--help"}, {"-V"}};
+    const char *const said[] = {"relock COMMAND", "relock run", "relock run", "relock 0."};
+
+    for (size_t i = 0; i < 4; i++) {
+        struct tool *tool = tool_start_words(f, false, runs[i]);
+
+        assert_int_equal(tool_wait(tool), 0);
+        assert_non_null(strstr(tool_out(tool), said[i]));
+    }
+    assert_tool(f, 125, "help", "fly");
+}
+
 static void closed_standard_descriptors_are_no_connections(void **state)
 {
     struct fixture *f = *state;
@@ -174,6 +241,10 @@ int main(void)
         TOOL_TEST(a_command_that_cannot_run_has_a_status_of_its_own),
         TOOL_TEST(wrong_usage_and_no_server_have_a_status_of_their_own),
         TOOL_TEST(a_name_that_no_lock_can_have_is_refused),
+        TOOL_TEST(several_locks_are_held_together),
+        TOOL_TEST(a_shell_runs_a_command_in_one_word),
+        TOOL_TEST(an_option_of_the_command_is_no_name),
+        TOOL_TEST(help_and_version_have_short_forms),
         TOOL_TEST(closed_standard_descriptors_are_no_connections),
         TOOL_TEST(the_command_knows_the_lock),
         TOOL_TEST(the_lock_is_held_while_the_command_runs),

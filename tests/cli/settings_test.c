@@ -2,6 +2,7 @@
 #include "cli/tool.h"
 #include "support/peer.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,37 @@ static void wrong_settings_are_named_as_the_tool_names_them(void **state)
     assert_says(tool_start(f, "run", "--lease", "0", "orders", "true"), "--lease", "watchdog");
 }
 
+static int run_set(struct fixture *f, const char *variable, const char *value, const char *said)
+{
+    struct tool *tool;
+
+    assert_int_equal(setenv(variable, value, 1), 0);
+    tool = tool_start(f, "run", "-n", "orders", "sh", "-c",
+                      "echo started; while :; do sleep 0.05; done");
+    unsetenv(variable);
+    assert_true(tool_says(tool, said));
+    if (strcmp(said, "started") == 0) {
+        assert_int_equal(probe_int(f->probe, "EXISTS shop:orders"), 1);
+        tool_signal(tool, SIGTERM);
+    }
+    return tool_wait(tool);
+}
+
+static void variables_set_what_the_messages_recommend(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(run_set(f, "RELOCK_NAME_PREFIX", "shop:", "started"), 128 + SIGTERM);
+    assert_int_equal(setenv("RELOCK_REPLICA_TIMEOUT", "100ms", 1), 0);
+    assert_int_equal(run_set(f, "RELOCK_MIN_REPLICAS", "1", "too few replicas"), 125);
+    unsetenv("RELOCK_REPLICA_TIMEOUT");
+    assert_int_equal(run_set(f, "RELOCK_MIN_REPLICAS", "-1", "RELOCK_MIN_REPLICAS: `-1` is no"),
+                     125);
+    assert_int_equal(run_set(f, "RELOCK_RECHECK", "soon", "RELOCK_RECHECK: `soon` is no time"),
+                     125);
+    assert_int_equal(run_set(f, "RELOCK_COMMAND_TIMEOUT", "0", "RELOCK_COMMAND_TIMEOUT: at"), 125);
+}
+
 static void a_name_in_other_use_is_told_as_that(void **state)
 {
     struct fixture *f = *state;
@@ -176,6 +208,7 @@ int main(void)
         TOOL_TEST(a_password_comes_from_a_variable_or_a_file),
         TOOL_TEST(an_empty_variable_is_not_set),
         TOOL_TEST(wrong_settings_are_named_as_the_tool_names_them),
+        TOOL_TEST(variables_set_what_the_messages_recommend),
         TOOL_TEST(a_name_in_other_use_is_told_as_that),
         TOOL_TEST(a_server_that_nobody_named_is_called_the_default),
         TOOL_TEST(colours_are_for_terminals),

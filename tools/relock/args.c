@@ -71,6 +71,16 @@ uint64_t args_duration(const struct args *args, const char *option, const char *
     args_refuse(args, "%s: `%s` is no time, such as 500ms, 30s, 5m, 2h or 1d", option, text);
 }
 
+unsigned args_number(const struct args *args, const char *option, const char *text, unsigned most)
+{
+    char *end = NULL;
+    unsigned long number = isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0;
+
+    if (!end || *end || number > most)
+        args_refuse(args, "%s: `%s` is no number up to %u", option, text, most);
+    return (unsigned)number;
+}
+
 int args_interval(const struct args *args, const char *option, const char *text)
 {
     uint64_t ms = args_duration(args, option, text);

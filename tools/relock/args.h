@@ -53,7 +53,10 @@ void args_refuse(const struct args *args, const char *format, ...)
  * text, and more than ten years. */
 uint64_t args_duration(const struct args *args, const char *option, const char *text);
 
-/* The same for an interval that poll() can wait: a day at most. */
+/* Reads a number from 0 to `most`. */
+unsigned args_number(const struct args *args, const char *option, const char *text, unsigned most);
+
+/* The same as args_duration() for an interval that poll() can wait: a day at most. */
 int args_interval(const struct args *args, const char *option, const char *text);
 
 #endif

@@ -1,8 +1,16 @@
 #include "hold.h"
 
+#include "clock.h"
+
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#define CONNECT_MS 1000 /* of the library */
+#define MOST_DOUBLINGS 3
 
 static void announce(int fd)
 {
@@ -19,12 +27,120 @@ static void on_lost(const struct relock_lost *what, void *arg)
     announce(hold->lost_fd);
 }
 
-static int acquire(struct hold *hold)
+/* ---- the log ------------------------------------------------------------------------------- */
+
+/* Keeps an error. Returns whether it is the same as the one before. */
+static bool keep_why(struct hold *hold, const char *text)
+{
+    bool is_same;
+
+    (void)pthread_mutex_lock(&hold->mutex);
+    is_same = strncmp(hold->why, text, sizeof(hold->why) - 1) == 0;
+    (void)snprintf(hold->why, sizeof(hold->why), "%s", text);
+    (void)pthread_mutex_unlock(&hold->mutex);
+    return is_same;
+}
+
+/* Each attempt to connect or to acquire logs why it failed: once is enough. And a user may lack the
+ * rights of the teller, without which the lock works. */
+static void on_record(const struct relock_record *record, void *arg)
+{
+    struct hold *hold = arg;
+    bool is_repeated = false;
+
+    if (!atomic_load(&hold->is_connected))
+        is_repeated = record->level == RELOCK_LOG_ERROR && keep_why(hold, record->text);
+    else if (record->result == RELOCK_E_CONN && strstr(record->text, ": not acquired: "))
+        is_repeated = atomic_exchange(&hold->tells_failure, true);
+    else
+        is_repeated =
+            strstr(record->text, "locks were not read") || strstr(record->text, ": query failed: ");
+    if (!is_repeated || hold->options->args.is_verbose)
+        session_print(record, &hold->options->args);
+}
+
+/* ---- the wait ------------------------------------------------------------------------------ */
+
+/* After an outage. False if it is not to be waited out. */
+static bool bear(struct hold *hold, int result)
+{
+    if (patience_left(&hold->patience) == 0)
+        return false;
+    if (!hold->tells_outage && !hold->options->is_quiet)
+        (void)fprintf(stderr, "relock run: %s: %s; trying again\n", hold->options->title,
+                      relock_strerror(result));
+    hold->tells_outage = true;
+    return patience_pause(&hold->patience);
+}
+
+static bool time_mends(struct hold *hold, int result)
+{
+    bool mends;
+
+    (void)pthread_mutex_lock(&hold->mutex);
+    mends = patience_mends(result, hold->why, hold->settings.url);
+    (void)pthread_mutex_unlock(&hold->mutex);
+    return mends;
+}
+
+/* Later attempts have more time: the resolver may be slow, and its answer is lost with each. */
+static uint64_t time_to_connect(const struct hold *hold)
+{
+    uint64_t ms = hold->settings.connect_timeout_ms;
+    int64_t left_ms = patience_left(&hold->patience);
+    unsigned n = hold->patience.n_failures;
+
+    ms = (ms ? ms : CONNECT_MS) << (n < MOST_DOUBLINGS ? n : MOST_DOUBLINGS);
+    return left_ms > 0 && (uint64_t)left_ms < ms ? (uint64_t)left_ms : ms;
+}
+
+static int make_client(struct hold *hold)
+{
+    struct relock_options settings = hold->settings;
+    int r;
+
+    do {
+        settings.connect_timeout_ms = time_to_connect(hold);
+        r = relock_client_new(&settings, &hold->client);
+    } while (r != RELOCK_OK && time_mends(hold, r) && bear(hold, r));
+    if (r == RELOCK_OK)
+        atomic_store(&hold->is_connected, true);
+    return r;
+}
+
+static int make_locks(struct hold *hold)
+{
+    const struct run_options *options = hold->options;
+    int r = RELOCK_OK;
+
+    hold->members = calloc(options->n_names, sizeof(struct relock_lock *));
+    if (!hold->members)
+        return RELOCK_E_NOMEM;
+    for (size_t i = 0; i < options->n_names && r == RELOCK_OK; i++)
+        r = options->constructor(hold->client, options->names[i], &hold->members[i]);
+    if (r == RELOCK_OK && options->n_names == 1)
+        hold->lock = hold->members[0];
+    else if (r == RELOCK_OK)
+        r = relock_multilock_new(hold->members, options->n_names, &hold->lock);
+    return r;
+}
+
+static bool is_renewed(const struct hold *hold)
+{
+    return hold->how.lease_ms > 0;
+}
+
+/* With a fixed lease, a second level has the watchdog renew the hold if it lasts longer. */
+static int attempt(struct hold *hold)
 {
     struct relock_how again = hold->how;
-    int r = relock_acquire(hold->lock, &hold->how, &hold->grant);
+    int r;
 
-    if (r != RELOCK_OK || !hold->is_renewed)
+    hold->how.wait_ms = patience_left(&hold->patience);
+    if (hold->how.wait_ms == 0 && hold->patience.wait_ms > 0)
+        hold->how.wait_ms = 1; /* 0 would give a silent server more time */
+    r = relock_acquire(hold->lock, &hold->how, &hold->grant);
+    if (r != RELOCK_OK || !is_renewed(hold))
         return r;
     again.lease_ms = 0;
     r = relock_acquire(hold->lock, &again, NULL);
@@ -33,44 +149,115 @@ static int acquire(struct hold *hold)
     return r;
 }
 
+/* RELOCK_E_SERVER may be about this lock alone, as when its key has another type. */
+static bool is_outage(const struct hold *hold, int result)
+{
+    return result == RELOCK_E_CONN || result == RELOCK_E_REPLICAS ||
+           (result == RELOCK_E_SERVER && patience_left(&hold->patience) > 0 &&
+            relock_client_ready(hold->client, NULL) != RELOCK_OK);
+}
+
+static void begin_to_tell(struct hold *hold)
+{
+    hold->teller.options = hold->options;
+    hold->teller.client = hold->client;
+    hold->teller.locks = hold->members;
+    hold->teller.cancel = hold->how.cancel;
+    hold->teller.stop_fd = hold->stop_fd;
+    teller_begin(&hold->teller);
+}
+
+static int acquire(struct hold *hold)
+{
+    int r = make_client(hold);
+
+    if (r == RELOCK_OK)
+        r = make_locks(hold);
+    if (r != RELOCK_OK)
+        return r;
+    if (hold->patience.wait_ms > 0)
+        begin_to_tell(hold);
+    do {
+        r = attempt(hold);
+    } while (is_outage(hold, r) && bear(hold, r));
+    return r;
+}
+
 static void *wait_for_it(void *arg)
 {
     struct hold *hold = arg;
 
     hold->result = acquire(hold);
+    announce(hold->stop_fd);
     announce(hold->over_fd);
     return NULL;
 }
 
-bool hold_begin(struct hold *hold, struct relock_lock *lock, const struct relock_how *how,
-                bool is_renewed)
+bool hold_begin(struct hold *hold, const struct run_options *options)
 {
-    *hold = (struct hold){.lock = lock, .how = *how, .is_renewed = is_renewed};
+    hold->options = options;
+    hold->settings = (struct relock_options){
+        .watchdog_timeout_ms = options->lease_ms,
+        .connections = 1,
+        .on_record = on_record,
+        .arg = hold,
+    };
+    session_read(&options->args, &hold->settings);
+    hold->how.lease_ms = options->period_ms / 10 * 9;
     hold->how.owner = relock_owner_new();
     hold->how.on_lost = on_lost;
     hold->how.arg = hold;
     hold->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hold->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return hold->over_fd >= 0 && hold->lost_fd >= 0 &&
+    hold->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    hold->patience = (struct patience){
+        .wait_ms = options->wait_ms,
+        .began_ms = clock_ms(),
+        .stop_fd = hold->stop_fd,
+    };
+    (void)pthread_mutex_init(&hold->mutex, NULL);
+    return hold->over_fd >= 0 && hold->lost_fd >= 0 && hold->stop_fd >= 0 &&
            relock_cancel_new(&hold->how.cancel) == RELOCK_OK &&
            pthread_create(&hold->thread, NULL, wait_for_it, hold) == 0;
 }
 
-int hold_join(struct hold *hold)
+bool hold_stop(struct hold *hold)
 {
     relock_cancel_fire(hold->how.cancel);
+    announce(hold->stop_fd);
+    return atomic_load(&hold->is_connected);
+}
+
+int hold_join(struct hold *hold)
+{
     (void)pthread_join(hold->thread, NULL);
-    hold->how.cancel = relock_cancel_free(hold->how.cancel);
     return hold->result;
+}
+
+const char *hold_title(const struct hold *hold)
+{
+    return hold->grant.failed_member ? hold->grant.failed_member : hold->options->title;
 }
 
 int hold_release(struct hold *hold)
 {
     int r = RELOCK_OK;
 
-    for (int levels = hold->is_renewed ? 2 : 1; levels > 0; levels--)
+    for (int levels = is_renewed(hold) ? 2 : 1; levels > 0; levels--)
         r = relock_release(hold->lock, hold->how.owner);
     return r;
+}
+
+void hold_end(struct hold *hold)
+{
+    teller_join(&hold->teller);
+    if (hold->members && hold->lock != hold->members[0])
+        relock_lock_free(hold->lock);
+    for (size_t i = 0; hold->members && i < hold->options->n_names; i++)
+        relock_lock_free(hold->members[i]);
+    free(hold->members);
+    relock_client_free(hold->client);
+    (void)relock_cancel_free(hold->how.cancel);
 }
 
 const char *hold_lost_text(const struct hold *hold)

@@ -1,12 +1,19 @@
 /*
  * Hold - the lock of `relock run`
  *
- * No signal interrupts a call of the library. So the wait for the lock runs on a thread, and the
+ * No signal interrupts a call of the library. So a thread connects and waits for the lock, and the
  * main thread goes on to hear signals. The owner is a number of its own: the library releases what
  * a thread owns when the thread ends.
+ *
+ * Threads: the main one, and until hold_join() the one that waits.
  */
 #ifndef RELOCK_TOOL_HOLD_H
 #define RELOCK_TOOL_HOLD_H
+
+#include "patience.h"
+#include "run_options.h"
+#include "session.h"
+#include "teller.h"
 
 #include <relock.h>
 
@@ -15,27 +22,50 @@
 #include <stdbool.h>
 
 struct hold {
-    struct relock_lock *lock;
-    struct relock_how how;     /* its wait, lease and owner */
-    struct relock_grant grant; /* once acquired */
-    int result;                /* of the wait, once `over_fd` is readable */
-    int over_fd;               /* an eventfd: the wait is over */
-    int lost_fd;               /* an eventfd: the hold was lost */
-    atomic_int lost_reason;    /* RELOCK_LOST_*, once `lost_fd` is readable */
-    bool is_renewed;           /* a second level, for a fixed lease that the watchdog renews */
+    const struct run_options *options;
+    struct relock_options settings;
+    int over_fd; /* an eventfd: the wait is over */
+    int lost_fd; /* an eventfd: the hold was lost */
+    int stop_fd; /* an eventfd: nobody is to wait any more */
     pthread_t thread;
+
+    /* The waiting thread's; after hold_join() the main thread's. */
+    struct relock_client *client; /* NULL: it has not connected */
+    struct relock_lock **members; /* one for each name */
+    struct relock_lock *lock;     /* of all members */
+    struct relock_how how;        /* its lease and owner */
+    struct relock_grant grant;
+    struct patience patience;
+    struct teller teller;
+    int result;        /* of the wait */
+    bool tells_outage; /* it has said that it tries again */
+
+    atomic_int lost_reason; /* RELOCK_LOST_*, once `lost_fd` is readable */
+
+    atomic_bool is_connected;
+    atomic_bool tells_failure;  /* a line of the log has said that an outage ended an attempt */
+    pthread_mutex_t mutex;      /* guards `why` */
+    char why[SESSION_LINE_MAX]; /* the last error before it is connected, from the log */
 };
 
-/* Begins to wait. `is_renewed`: the lease of `how` is a minimum, and the watchdog renews it as long
- * as the hold lasts. False if the system lacks a descriptor or a thread. */
-bool hold_begin(struct hold *hold, struct relock_lock *lock, const struct relock_how *how,
-                bool is_renewed);
+/* Begins to connect and to wait. False if the system lacks a descriptor or a thread. */
+bool hold_begin(struct hold *hold, const struct run_options *options);
 
-/* Waits for the end of the thread. Cancels the wait if it still lasts. Returns its result. */
+/* Ends the wait, and has no effect after its end. False if the thread is still connecting: it
+ * cannot get the lock any more, so nobody has to wait for it. */
+bool hold_stop(struct hold *hold);
+
+/* Waits for the end of the thread. Returns the result of the wait. */
 int hold_join(struct hold *hold);
+
+/* The names for messages: of the lock that was in the way, else all. */
+const char *hold_title(const struct hold *hold);
 
 /* Releases all levels. Returns RELOCK_LOST if the hold was lost before. */
 int hold_release(struct hold *hold);
+
+/* Frees the client, and what was made for it. */
+void hold_end(struct hold *hold);
 
 /* The reason of a loss, for a message. */
 const char *hold_lost_text(const struct hold *hold);

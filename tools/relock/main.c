@@ -26,7 +26,8 @@ static void print_help(FILE *out)
     (void)fputs("\nThe server: --url, or RELOCK_URL [redis://127.0.0.1:6379]. The password: in\n"
                 "RELOCK_URL, RELOCK_PASSWORD, or the file RELOCK_PASSWORD_FILE; keep it off the\n"
                 "command line. TLS: RELOCK_TLS_CA_FILE, _CERT_FILE, _KEY_FILE, _SERVER_NAME.\n"
-                "`relock COMMAND --help` explains a command, `man relock` all of them.\n",
+                "`relock help COMMAND` explains a command, `man relock` all of them, and the\n"
+                "other variables. `relock --version` or `-V` prints the version.\n",
                 out);
 }
 
@@ -52,21 +53,49 @@ static int run(const struct command *command, int argc, char **argv)
     return command->run(command, argc, argv);
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static bool is_one_of(const char *word, const char *one, const char *other)
+{
+    return strcmp(word, one) == 0 || strcmp(word, other) == 0;
+}
+
+/* `relock help [COMMAND]` */
+static bool prints_help(const char *name, const char *topic)
+{
+    const struct command *command = find_command(topic);
+    bool is_help = strcmp(name, "help") == 0;
+
+    if (is_help && command)
+        (void)fputs(command->help, stdout);
+    else if ((is_help && !*topic) || is_one_of(name, "--help", "-h"))
+        print_help(stdout);
+    else
+        return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
+    const char *topic = argc > 2 ? argv[2] : "";
 
     if (!fill_standard_descriptors())
         return STATUS_FAILED;
-    for (size_t i = 0; commands[i]; i++)
-        if (strcmp(name, commands[i]->name) == 0)
-            return run(commands[i], argc - 1, argv + 1);
-    if (strcmp(name, "--version") == 0)
+    if (find_command(name))
+        return run(find_command(name), argc - 1, argv + 1);
+    if (is_one_of(name, "--version", "-V"))
         return printf("relock %s\n", RELOCK_TOOL_VERSION) < 0 ? STATUS_FAILED : STATUS_OK;
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        print_help(stdout);
+    if (prints_help(name, topic))
         return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
-    }
+    if (strcmp(name, "help") == 0)
+        name = topic;
     if (*name == '-')
         (void)fprintf(stderr, "relock: the command is missing before `%s`\n", name);
     else if (*name)

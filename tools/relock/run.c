@@ -9,6 +9,7 @@
  * watchdog renews. If the command ends sooner, the tool exits without releasing the lock: what is
  * left of the lease keeps the other machines out.
  */
+#include "ancestors.h"
 #include "child.h"
 #include "clock.h"
 #include "hold.h"
@@ -27,11 +28,10 @@
 
 struct run {
     const struct run_options *options;
-    struct relock_client *client;
-    struct relock_lock *lock;
     struct hold hold;
     struct child child;
     bool was_lost;
+    bool ends_by_signal;    /* one ended the wait */
     uint64_t kill_at_ms;    /* 0: not at all */
     uint64_t keep_until_ms; /* --once-per: do not release before; else 0 */
 };
@@ -45,7 +45,7 @@ static void say(const struct run *run, const char *format, ...)
 {
     va_list list;
 
-    (void)fprintf(stderr, "relock run: %s: ", run->options->name);
+    (void)fprintf(stderr, "relock run: %s: ", hold_title(&run->hold));
     va_start(list, format);
     (void)vfprintf(stderr, format, list);
     va_end(list);
@@ -84,65 +84,103 @@ static int await_lock(struct run *run)
     }
 }
 
-static int explain_refusal(const struct run *run, int result)
+/* A conflict, or a failure: the exit status. */
+static int explain(struct run *run)
 {
-    if (result != RELOCK_BUSY && result != RELOCK_TIMEOUT)
-        return session_fail(&run->options->args, run->options->name, result);
-    if (run->options->period_ms == 0)
-        say(run, "%s", relock_strerror(result));
-    else if (run->options->args.is_verbose)
+    const struct run_options *options = run->options;
+    const char *refused = atomic_load(&run->hold.teller.refused);
+    int r = run->hold.result;
+
+    if (r == RELOCK_CANCELLED && refused) {
+        (void)fprintf(stderr,
+                      "relock run: %s: would wait for ever: a process that started "
+                      "this one holds it (RELOCK_HOLDS)\n",
+                      refused);
+        return STATUS_FAILED;
+    }
+    if (r == RELOCK_E_INVALID && !run->hold.client)
+        args_refuse(&options->args, "the url or another setting is invalid");
+    if (r != RELOCK_BUSY && r != RELOCK_TIMEOUT)
+        return session_fail(&options->args,
+                            run->hold.client ? hold_title(&run->hold) : "cannot connect", r);
+    if (options->period_ms == 0 && !options->is_quiet)
+        say(run, "%s", relock_strerror(r));
+    else if (options->args.is_verbose)
         say(run, "skipped: it ran in this period, or is running");
-    return run->options->conflict_status;
+    return options->conflict_status;
 }
 
-/* Returns RELOCK_OK, or a failure and the exit status. */
-static int acquire(struct run *run, int *status)
+/* Returns whether it is held; else there is an exit status. */
+static bool acquire(struct run *run, int *status)
 {
-    const struct relock_how how = {
-        .wait_ms = run->options->wait_ms,
-        .lease_ms = run->options->period_ms / 10 * 9,
-    };
     int number, r;
 
     *status = STATUS_FAILED;
-    r = run->options->constructor(run->client, run->options->name, &run->lock);
-    if (r != RELOCK_OK) {
-        (void)session_fail(&run->options->args, run->options->name, r);
-        return r;
-    }
-    if (!hold_begin(&run->hold, run->lock, &how, run->options->period_ms > 0)) {
+    if (!hold_begin(&run->hold, run->options)) {
         say(run, "the system lacks a thread or a descriptor");
-        return RELOCK_E_NOMEM;
+        return false;
     }
     number = await_lock(run);
+    if (!hold_stop(&run->hold) && number > 0) {
+        die_of(number);
+        _exit(STATUS_OF_SIGNAL + number); /* process 1 does not die of it */
+    }
     r = hold_join(&run->hold);
-    if (r != RELOCK_OK) {
-        *status = number > 0 ? STATUS_OF_SIGNAL + number : explain_refusal(run, r);
-        return r;
-    }
-    if (number > 0) {
+    if (r == RELOCK_OK && number > 0)
         (void)hold_release(&run->hold);
+    if (number > 0) {
         *status = STATUS_OF_SIGNAL + number;
-        return RELOCK_CANCELLED;
+        run->ends_by_signal = true;
+    } else if (r != RELOCK_OK) {
+        *status = explain(run);
+    } else if (run->options->period_ms > 0) {
+        run->keep_until_ms = clock_ms() + run->hold.how.lease_ms;
     }
-    if (how.lease_ms > 0)
-        run->keep_until_ms = clock_ms() + how.lease_ms;
-    return RELOCK_OK;
+    return number == 0 && r == RELOCK_OK;
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+/* Of a fenced lock; of several, in the order of their names. */
+static void set_tokens(const struct run *run)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    for (size_t i = 0; out && i < run->options->n_names; i++) {
+        struct relock_grant grant;
+
+        (void)relock_check(run->hold.members[i], run->hold.how.owner, &grant);
+        if (grant.fencing_token > 0)
+            (void)fprintf(out, "%s%llu", i > 0 ? " " : "", (unsigned long long)grant.fencing_token);
+    }
+    if (out)
+        (void)fclose(out);
+    if (len > 0)
+        (void)setenv("RELOCK_TOKEN", text, 1);
+    else
+        (void)unsetenv("RELOCK_TOKEN");
+    free(text);
+}
+
+/* A plain lock has no sign of its client in Redis. */
+static const char *find_hold(const struct run *run, size_t i, struct relock_holder *holder)
+{
+    if (run->options->constructor != relock_plainlock_new)
+        return relock_client_id(run->hold.client);
+    return relock_who_holds(run->hold.members[i], holder) == RELOCK_OK ? holder->id : "";
+}
+
 static void set_environment(const struct run *run)
 {
-    char token[24];
+    const struct run_options *options = run->options;
+    struct relock_holder holder;
 
-    (void)setenv("RELOCK_NAME", run->options->name, 1);
-    (void)unsetenv("RELOCK_TOKEN");
-    if (run->hold.grant.fencing_token > 0) {
-        (void)snprintf(token, sizeof(token), "%llu",
-                       (unsigned long long)run->hold.grant.fencing_token);
-        (void)setenv("RELOCK_TOKEN", token, 1);
-    }
+    (void)setenv("RELOCK_NAME", options->title, 1);
+    set_tokens(run);
+    for (size_t i = 0; i < options->n_names; i++)
+        (void)ancestors_add(find_hold(run, i, &holder), run->hold.settings.url, options->names[i]);
 }
 
 static void on_loss(struct run *run)
@@ -218,7 +256,7 @@ static int run_command(struct run *run)
     is_kept = clock_ms() < run->keep_until_ms;
     if (!is_kept)
         r = hold_release(&run->hold);
-    else if (relock_check(run->lock, run->hold.how.owner, NULL) != RELOCK_OK)
+    else if (relock_check(run->hold.lock, run->hold.how.owner, NULL) != RELOCK_OK)
         r = RELOCK_LOST;
     if (r == RELOCK_LOST && !run->was_lost)
         say(run, "the lock was lost before the command ended");
@@ -234,7 +272,7 @@ static int run_command(struct run *run)
 static int run_run(const struct command *self, int argc, char **argv)
 {
     struct run_options options;
-    struct run run = {.options = &options};
+    struct run run = {.options = &options, .hold.options = &options};
     int status;
 
     run_options_read(&options, self, argc, argv);
@@ -242,14 +280,10 @@ static int run_run(const struct command *self, int argc, char **argv)
         say(&run, "the system lacks a descriptor");
         return STATUS_FAILED;
     }
-    run.client = session_open(
-        &options.args,
-        &(struct relock_options){.watchdog_timeout_ms = options.lease_ms, .connections = 1});
-    if (acquire(&run, &status) == RELOCK_OK)
+    if (acquire(&run, &status))
         status = run_command(&run);
-    relock_lock_free(run.lock);
-    relock_client_free(run.client);
-    if (status > STATUS_OF_SIGNAL && !run.child.pid && run.hold.result == RELOCK_CANCELLED)
+    hold_end(&run.hold);
+    if (run.ends_by_signal)
         die_of(status - STATUS_OF_SIGNAL);
     return status;
 }
@@ -258,24 +292,27 @@ const struct command command_run = {
     "run",
     "run a command while holding a lock",
     "Usage: relock run [OPTION]... NAME [--] COMMAND [ARGUMENT]...\n"
-    "Acquires the lock NAME, runs COMMAND, and releases the lock when it ends.\n"
-    "The environment of COMMAND has RELOCK_NAME and, with --fenced, RELOCK_TOKEN.\n"
-    "  -w, --wait TIME           wait at most so long [for ever]; 0: one attempt\n"
+    "       relock run [OPTION]... NAME... -- COMMAND [ARGUMENT]...\n"
+    "       relock run [OPTION]... -c COMMAND NAME...\n"
+    "Acquires the locks, runs COMMAND, and releases the locks.\n"
+    "COMMAND gets RELOCK_NAME, RELOCK_HOLDS and, with --fenced, RELOCK_TOKEN.\n"
+    "  -w, --wait TIME           wait at most so long, also for Redis [for ever]\n"
+    "  -n, --nonblock            one attempt, as --wait 0\n"
+    "  -c, --command COMMAND     for a shell; all words are names then\n"
+    "  -q, --quiet               do not say that a lock is held, nor who holds it\n"
     "  -l, --lease TIME          how long the lock outlives this machine [30s]\n"
     "      --fair | --fenced | --read | --write | --plain   the kind of lock\n"
     "      --on-lost term|kill|warn   what to do if the lock is lost [term]\n"
     "      --kill-after TIME     time from that SIGTERM to SIGKILL [10s]\n"
-    "      --once-per TIME       for cron: at most once in TIME, on one machine;\n"
-    "                            the others skip it, and exit with 0\n"
-    "  -E, --conflict-exit-code N  the status if the lock is not free\n"
+    "      --once-per TIME       for cron: in TIME, one machine runs COMMAND once,\n"
+    "                            and the others exit with 0\n"
+    "  -E, --conflict-exit-code N  the status if the lock is not free [124]\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
     "  -v, --verbose             log to stderr what the library does\n"
     "Exit status: that of COMMAND, or 128 + N if signal N ended it, or\n"
     "  123  the lock was lost, and COMMAND was ended (not with --on-lost warn)\n"
     "  124  another owner holds the lock, or it is reserved for a process that waits\n"
-    "  125  relock failed: wrong usage, Redis unreachable, rights missing\n"
-    "  126  COMMAND cannot be executed\n"
-    "  127  COMMAND was not found\n",
+    "  125  relock failed    126  cannot execute COMMAND    127  COMMAND not found\n",
     run_run,
 };

@@ -32,16 +32,6 @@ static int lost_signal_of(const struct args *args, const char *text)
     return 0;
 }
 
-static int status_of(const struct args *args, const char *text)
-{
-    char *end;
-    unsigned long number = strtoul(text, &end, 10);
-
-    if (end == text || *end || number > 255)
-        args_refuse(args, "--conflict-exit-code: `%s` is no number up to 255", text);
-    return (int)number;
-}
-
 /* In the order of their options. */
 static void take_kind(struct run_options *options, int letter)
 {
@@ -55,6 +45,18 @@ static void take_kind(struct run_options *options, int letter)
     options->constructor = constructor;
 }
 
+/* As flock(1) runs it. */
+static char **shell_command(char *text)
+{
+    static char dash_c[] = "-c", standard[] = "/bin/sh";
+    static char *command[4] = {NULL, dash_c};
+    char *shell = getenv("SHELL");
+
+    command[0] = shell && *shell ? shell : standard;
+    command[2] = text;
+    return command;
+}
+
 static void take_option(struct run_options *options, int letter)
 {
     const struct args *args = &options->args;
@@ -63,13 +65,22 @@ static void take_option(struct run_options *options, int letter)
     case 'w':
         options->wait_ms = (int64_t)args_duration(args, "--wait", optarg);
         break;
+    case 'n':
+        options->wait_ms = 0;
+        break;
+    case 'c':
+        options->command = shell_command(optarg);
+        break;
+    case 'q':
+        options->is_quiet = true;
+        break;
     case 'l':
         options->lease_ms = args_duration(args, "--lease", optarg);
         if (options->lease_ms < LEAST_LEASE_MS)
             args_refuse(args, "--lease: at least %dms", LEAST_LEASE_MS);
         break;
     case 'E':
-        options->conflict_status = status_of(args, optarg);
+        options->conflict_status = (int)args_number(args, "--conflict-exit-code", optarg, 255);
         break;
     case RUN_FAIR:
     case RUN_READ:
@@ -94,17 +105,72 @@ static void take_option(struct run_options *options, int letter)
     }
 }
 
-/* The options end at the name, because the command may have options of its own. */
+static size_t count_to_dashes(char **words)
+{
+    size_t n = 0;
+
+    while (words[n] && strcmp(words[n], "--") != 0)
+        n++;
+    return n;
+}
+
+/* `NAME -c COMMAND`, as for flock(1). */
+static void read_flock_words(struct run_options *options, char **words)
+{
+    if (!words[2] || words[3])
+        args_refuse(&options->args, "-c takes one word, the command");
+    options->n_names = 1;
+    options->command = shell_command(words[2]);
+}
+
+/* The options end at the first name, because the command may have options of its own. */
 static void read_words(struct run_options *options, char **words)
 {
-    options->name = words[0];
-    options->command = words + (options->name ? 1 : 0);
-    if (*options->command && strcmp(*options->command, "--") == 0)
-        options->command++;
-    if (!*options->command)
+    size_t n = count_to_dashes(words);
+    bool has_dashes = words[n] != NULL;
+
+    options->names = words;
+    options->n_names = options->command || has_dashes ? n : n > 0;
+    if (options->command && has_dashes)
+        args_refuse(&options->args, "there are two commands, that of -c and that behind `--`");
+    if (options->command)
+        return;
+    if (n > 1 && strcmp(words[1], "-c") == 0)
+        read_flock_words(options, words);
+    else
+        options->command = words + options->n_names + has_dashes;
+}
+
+static void check_words(const struct run_options *options)
+{
+    if (options->n_names == 0 || !*options->command)
         args_refuse(&options->args, "the %s is missing",
-                    options->name ? "command" : "name of the lock");
-    (void)args_name(&options->args, options->name);
+                    options->n_names > 0 ? "command" : "name of the lock");
+    for (size_t i = 0; i < options->n_names; i++) {
+        (void)args_name(&options->args, options->names[i]);
+        if (i > 0 && *options->names[i] == '-')
+            args_refuse(&options->args,
+                        "`%s` would be the name of a lock: write `--` before the command",
+                        options->names[i]);
+    }
+    if (options->n_names > 1 && options->period_ms > 0)
+        args_refuse(&options->args, "--once-per takes one name");
+}
+
+/* The names with blanks between them. It lives as long as the process. */
+static const char *join(char **names, size_t n)
+{
+    size_t len = 0;
+    char *text, *at;
+
+    for (size_t i = 0; i < n; i++)
+        len += strlen(names[i]) + 1;
+    text = at = malloc(len);
+    for (size_t i = 0; text && i < n; i++) {
+        at = stpcpy(at, names[i]);
+        *at++ = i + 1 < n ? ' ' : '\0';
+    }
+    return text ? text : names[0];
 }
 
 void run_options_read(struct run_options *options, const struct command *command, int argc,
@@ -112,6 +178,9 @@ void run_options_read(struct run_options *options, const struct command *command
 {
     static const struct option known[] = {
         {"wait", required_argument, NULL, 'w'},
+        {"nonblock", no_argument, NULL, 'n'},
+        {"command", required_argument, NULL, 'c'},
+        {"quiet", no_argument, NULL, 'q'},
         {"lease", required_argument, NULL, 'l'},
         {"fair", no_argument, NULL, RUN_FAIR},
         {"read", no_argument, NULL, RUN_READ},
@@ -134,9 +203,11 @@ void run_options_read(struct run_options *options, const struct command *command
         .grace_ms = GRACE_MS,
         .conflict_status = -1,
     };
-    while ((letter = getopt_long(argc, argv, "+w:l:E:" ARGS_LETTERS, known, NULL)) >= 0)
+    while ((letter = getopt_long(argc, argv, "+w:nc:ql:E:" ARGS_LETTERS, known, NULL)) >= 0)
         take_option(options, letter);
     read_words(options, argv + optind);
+    check_words(options);
+    options->title = join(options->names, options->n_names);
     /* A renewal must not keep the lock beyond the period if the command ends earlier. */
     if (options->period_ms > 0 && options->lease_ms > options->period_ms / 10)
         options->lease_ms = options->period_ms / 10;

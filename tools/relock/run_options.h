@@ -6,6 +6,8 @@
 
 #include <relock.h>
 
+#include <stddef.h>
+
 /* The type of relock_lock_new and those for other kinds. */
 typedef int run_constructor_fn(struct relock_client *client, const char *name,
                                struct relock_lock **lock);
@@ -19,8 +21,11 @@ struct run_options {
     uint64_t grace_ms;  /* between SIGTERM and SIGKILL */
     int lost_signal;    /* SIGTERM, SIGKILL, or 0 to warn only */
     int conflict_status;
-    const char *name;
-    char **command; /* ends with NULL */
+    bool is_quiet; /* says nothing about a lock that is not free, nor of an outage that may end */
+    char **names;
+    size_t n_names;
+    const char *title; /* all names, with blanks between them */
+    char **command;    /* ends with NULL */
 };
 
 /* Exits if they are wrong. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PASSWORD_MAX 4096
+#define MOST_REPLICAS 1000
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -34,14 +35,37 @@ static const struct setting {
     {"tls_key_file", "RELOCK_TLS_KEY_FILE", "RELOCK_TLS_KEY_FILE", STRING(tls_key_file)},
     {"tls_server_name", "RELOCK_TLS_SERVER_NAME", "RELOCK_TLS_SERVER_NAME",
      STRING(tls_server_name)},
+    {"`name_prefix`", "RELOCK_NAME_PREFIX", NULL, 0},
+    {"name_prefix", "RELOCK_NAME_PREFIX", "RELOCK_NAME_PREFIX", STRING(name_prefix)},
     {"watchdog_timeout_ms", "--lease", NULL, 0},
-    {", or set a shorter recheck_ms", "", NULL, 0},
-    {"recheck_ms", "5 s", NULL, 0},
-    {"command_timeout_ms", "3 s", NULL, 0},
+    {"min_replicas", "RELOCK_MIN_REPLICAS", NULL, 0},
+    {"recheck_ms", "RELOCK_RECHECK", NULL, 0},
+    {"command_timeout_ms", "RELOCK_COMMAND_TIMEOUT", NULL, 0},
 #undef STRING
 };
 
 #define N_SETTINGS (sizeof(settings) / sizeof(*settings))
+
+/* A variable that sets a number of the library's options. */
+static const struct number {
+    const char *variable;
+    size_t at; /* of a uint64_t if it is a time, else of an unsigned */
+    bool is_time;
+} numbers[] = {
+#define TIME(variable, option)                                  \
+    {                                                           \
+        variable, offsetof(struct relock_options, option), true \
+    }
+    TIME("RELOCK_CONNECT_TIMEOUT", connect_timeout_ms),
+    TIME("RELOCK_COMMAND_TIMEOUT", command_timeout_ms),
+    TIME("RELOCK_RELEASE_TIMEOUT", release_timeout_ms),
+    TIME("RELOCK_REPLICA_TIMEOUT", replica_timeout_ms),
+    TIME("RELOCK_RECHECK", recheck_ms),
+    {"RELOCK_MIN_REPLICAS", offsetof(struct relock_options, min_replicas), false},
+#undef TIME
+};
+
+#define N_NUMBERS (sizeof(numbers) / sizeof(*numbers))
 
 static const struct setting *find_at(const char *text)
 {
@@ -107,9 +131,8 @@ static const char *password_of(const struct args *args)
 /* ---- the client ---------------------------------------------------------------------------- */
 
 /* Not through stdio: exit() locks stderr, so it would wait for this thread if the pipe is full. */
-static void print_record(const struct relock_record *record, void *arg)
+void session_print(const struct relock_record *record, const struct args *args)
 {
-    const struct args *args = arg;
     char line[SESSION_LINE_MAX];
 
     if (record->result == RELOCK_LOST && args->tells_losses && !args->is_verbose)
@@ -124,23 +147,59 @@ static void print_record(const struct relock_record *record, void *arg)
         (void)poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
 }
 
+static void print_record(const struct relock_record *record, void *arg)
+{
+    session_print(record, arg);
+}
+
+/* For the library, 0 would stand for its default. */
+static uint64_t read_time(const struct args *args, const char *name, const char *text)
+{
+    uint64_t ms = args_duration(args, name, text);
+
+    if (ms == 0)
+        args_refuse(args, "%s: at least 1ms", name);
+    return ms;
+}
+
+static void read_numbers(const struct args *args, struct relock_options *options)
+{
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        const char *text = variable(args, numbers[i].variable);
+        void *field = (char *)options + numbers[i].at;
+
+        if (text && numbers[i].is_time)
+            *(uint64_t *)field = read_time(args, numbers[i].variable, text);
+        else if (text)
+            *(unsigned *)field = args_number(args, numbers[i].variable, text, MOST_REPLICAS);
+    }
+}
+
+void session_read(const struct args *args, struct relock_options *options)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (settings[i].variable)
+            *(const char **)(void *)((char *)options + settings[i].at) =
+                variable(args, settings[i].variable);
+    read_numbers(args, options);
+    if (args->url)
+        options->url = args->url;
+    options->password = password_of(args);
+    if (options->on_log)
+        return;
+    options->log_level = args->is_verbose ? RELOCK_LOG_DEBUG : RELOCK_LOG_WARNING;
+    if (options->on_record)
+        return;
+    options->on_record = print_record;
+    options->arg = (void *)args;
+}
+
 int session_try(const struct args *args, const struct relock_options *options,
                 struct relock_client **client)
 {
     struct relock_options all = *options;
 
-    for (size_t i = 0; i < N_SETTINGS; i++)
-        if (settings[i].variable)
-            *(const char **)(void *)((char *)&all + settings[i].at) =
-                variable(args, settings[i].variable);
-    if (args->url)
-        all.url = args->url;
-    all.password = password_of(args);
-    if (!all.on_log) {
-        all.on_record = print_record;
-        all.arg = (void *)args;
-        all.log_level = args->is_verbose ? RELOCK_LOG_DEBUG : RELOCK_LOG_WARNING;
-    }
+    session_read(args, &all);
     return relock_client_new(&all, client);
 }
 

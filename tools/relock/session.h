@@ -13,6 +13,13 @@
  * library's options. */
 void session_words(const char *line, char out[SESSION_LINE_MAX]);
 
+/* Prints a log line of the library on stderr. */
+void session_print(const struct relock_record *record, const struct args *args);
+
+/* Sets the fields of `options` that come from `args` and from the environment, and those for the
+ * log, unless they are set. Exits with STATUS_FAILED if one is wrong. */
+void session_read(const struct args *args, struct relock_options *options);
+
 /* Makes a client, which may use `args` as long as it lives. Fields of `options` that are set stay,
  * the others come from `args` and from the environment. Exits with STATUS_FAILED if that fails; the
  * library has logged why. */

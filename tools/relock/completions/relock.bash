@@ -1,7 +1,7 @@
 # Completion of relock(1) for bash.
 _relock()
 {
-    local commands='run status list waiters watch break top bench doctor'
+    local commands='run status list waiters watch break top bench doctor help'
     local common='--url --password-file --verbose --help'
     local kinds='--fair --fenced --read --write --plain'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
@@ -17,7 +17,7 @@ _relock()
     fi
     case ${COMP_WORDS[1]} in
     run)
-        words="$common $kinds --wait --lease --on-lost --kill-after --once-per --conflict-exit-code"
+        words="$common $kinds --wait --nonblock --quiet --command --lease --on-lost --kill-after --once-per --conflict-exit-code"
         if [[ " ${COMP_WORDS[*]:2:COMP_CWORD-2} " == *' -- '* ]]; then # the command and its own
             mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
             return
@@ -29,6 +29,7 @@ _relock()
     break) words="$common --yes" ;;
     top) words="$common --json --interval --once" ;;
     bench) words="$common --json --threads --duration --shared" ;;
+    help) ((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current") ;;
     doctor) words="$common --json --name" ;;
     esac
     [[ $current != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
