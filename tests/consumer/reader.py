@@ -92,6 +92,24 @@ def a_folder_of_ones_own_is_installed_to(scratch):
     follow(folder, commands("README.md", containing="--prefix="), HOME=str(home))
 
 
+def the_installed_tool_starts_also_after_a_move(scratch):
+    """Without a path to the library in the environment."""
+    bare = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    prefix, moved = scratch / "home/.local", scratch / "moved"
+    run(prefix / "bin/relock", "--version", env=bare)
+    prefix.rename(moved)
+    run(moved / "bin/relock", "--version", env=bare)
+    moved.rename(prefix)
+    # Distributions forbid a RUNPATH.
+    build = scratch / "own-folder/build-own"
+    run("meson", "configure", build, "-Drunpath=false")
+    run("meson", "install", "-C", build, "--destdir", scratch / "no-runpath")
+    tool = scratch / "no-runpath" / prefix.relative_to("/") / "bin/relock"
+    dynamic = run("readelf", "--dynamic", tool)
+    check("librelock.so.0" in dynamic and "RUNPATH" not in dynamic and "RPATH" not in dynamic,
+          "-Drunpath=false:", dynamic)
+
+
 def packages_are_made_by_destdir(scratch):
     folder = scratch / "own-folder"
     run("meson", "install", "-C", "build-own", "--no-rebuild", "--destdir", scratch / "package",
@@ -124,6 +142,7 @@ def main():
             a_program_compiles_against_the_tree,
             a_folder_of_ones_own_is_installed_to,
             packages_are_made_by_destdir,
+            the_installed_tool_starts_also_after_a_move,
         ]:
             step(scratch)
             print("ok:", step.__name__.replace("_", " "))
