@@ -3,7 +3,9 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PERIOD_MS 5000 /* so a machine may stand still for a tenth of it */
 
@@ -69,6 +71,86 @@ static void a_command_that_ignores_sigterm_is_killed(void **state)
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
     assert_int_equal(tool_wait(tool), 123);
     assert_non_null(strstr(tool_err(tool), "is killed"));
+}
+
+/* Whether the process of this file in /proc is gone, or only its status is left. */
+static bool is_gone(void *arg)
+{
+    FILE *file = fopen(arg, "re");
+    char text[256] = "";
+
+    if (!file)
+        return true;
+    (void)!fread(text, 1, sizeof(text) - 1, file);
+    (void)fclose(file);
+    return strstr(text, ") Z ") != NULL;
+}
+
+/* On a terminal, the tool shares the process group with a neighbour, which it must not end. */
+static struct tool *start_on_terminal(struct fixture *f, const char *command)
+{
+    const char *const words[] = {"run", "outer", "--", "sh", "-c", command, NULL};
+
+    return tool_start_words(f, true, words);
+}
+
+static void on_a_terminal_a_loss_ends_all_processes_of_the_command(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = start_on_terminal(
+        f, "sleep 600 & neighbour=$!; " RELOCK_TOOL " run orders -- sh -c '"
+           "trap : TERM; sh -c \"trap \\\"echo inner ends; exit 0\\\" TERM; " RUNNING
+           "\" & wait; wait'; echo status $?; "
+           "kill -0 $neighbour && echo the neighbour lives; kill $neighbour");
+
+    assert_true(tool_says(tool, "started"));
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_true(tool_says(tool, "inner ends"));
+    assert_true(tool_says(tool, "status 123"));
+    assert_true(tool_says(tool, "the neighbour lives"));
+    assert_int_equal(tool_wait(tool), 0);
+}
+
+/* The parent of the stubborn process ends by SIGTERM, so the tool adopts the process. */
+static void on_a_terminal_a_process_that_outlives_the_command_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = start_on_terminal(
+        f, RELOCK_TOOL " run orders -- sh -c '"
+                       "sh -c \"trap \\\"\\\" TERM; " RUNNING
+                       "\" & inner=$!; trap \"exit 0\" TERM; echo inner $inner; echo ready; wait'; "
+                       "echo status $?; read line");
+    const char *inner;
+    char path[64];
+
+    assert_true(tool_says(tool, "started"));
+    assert_true(tool_says(tool, "ready"));
+    inner = strstr(tool_out(tool), "inner ") + strlen("inner ");
+    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", strtol(inner, NULL, 10));
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_true(tool_says(tool, "status 123"));
+    assert_true(wait_until(is_gone, path, SOON_MS));
+    tool_type(tool, "\n");
+    assert_int_equal(tool_wait(tool), 0);
+}
+
+/* In a namespace of processes, where the tool is the first one. */
+static void as_process_1_the_tool_reaps_orphans(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool =
+        tool_start(f, "run", "outer", "--", "unshare", "--user", "--map-root-user", "--pid",
+                   "--fork", "--mount-proc", RELOCK_TOOL, "run", "orders", "--", "sh", "-c",
+                   "orphan=$(sh -c 'sleep 0.1 >/dev/null & echo $!'); n=0; "
+                   "while [ -d /proc/$orphan ] && [ $n -lt 400 ]; do sleep 0.05; n=$((n+1)); done; "
+                   "[ -d /proc/$orphan ] && echo left || echo reaped; echo parent $PPID");
+    int status = tool_wait(tool);
+
+    if (status != 0 && strstr(tool_err(tool), "unshare"))
+        skip(); /* there are no namespaces */
+    assert_int_equal(status, 0);
+    assert_string_equal(tool_out(tool), "reaped\nparent 1\n");
 }
 
 static void with_on_lost_kill_it_is_killed_at_once(void **state)
@@ -186,6 +268,9 @@ int main(void)
         TOOL_TEST(a_lost_lock_ends_the_command),
         TOOL_TEST(a_lock_that_another_program_replaces_ends_the_command),
         TOOL_TEST(a_command_that_ignores_sigterm_is_killed),
+        TOOL_TEST(on_a_terminal_a_loss_ends_all_processes_of_the_command),
+        TOOL_TEST(on_a_terminal_a_process_that_outlives_the_command_is_killed),
+        TOOL_TEST(as_process_1_the_tool_reaps_orphans),
         TOOL_TEST(with_on_lost_kill_it_is_killed_at_once),
         TOOL_TEST(with_on_lost_warn_it_goes_on),
         TOOL_TEST(a_server_that_goes_away_costs_the_lock),

@@ -1,5 +1,6 @@
 #include "child.h"
 
+#include "offspring.h"
 #include "statuses.h"
 
 #include <errno.h>
@@ -69,6 +70,8 @@ int child_start(struct child *child, char **command, int death_signal)
     int fds[2], error = 0;
     ssize_t n;
 
+    if (!child->has_own_group)
+        offspring_adopt();
     if (pipe2(fds, O_CLOEXEC) < 0)
         return errno;
     child->pid = fork();
@@ -89,14 +92,6 @@ int child_start(struct child *child, char **command, int death_signal)
     return error;
 }
 
-static bool has_ended(const struct child *child)
-{
-    siginfo_t info = {0};
-
-    return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == child->pid;
-}
-
 int child_hear(struct child *child)
 {
     struct signalfd_siginfo info;
@@ -106,7 +101,7 @@ int child_hear(struct child *child)
         return -1;
     number = (int)info.ssi_signo;
     if (number == SIGCHLD)
-        return child->pid > 0 && has_ended(child) ? 0 : -1;
+        return offspring_reap(child->pid) ? 0 : -1;
     /* The terminal sends its signals to the whole group itself. */
     if (child->pid > 0 && (child->has_own_group || info.ssi_code != SI_KERNEL))
         child_signal(child, number);
@@ -118,13 +113,21 @@ void child_signal(const struct child *child, int number)
     (void)kill(child->has_own_group ? -child->pid : child->pid, number);
 }
 
+void child_end(const struct child *child, int number)
+{
+    if (child->has_own_group)
+        child_signal(child, number);
+    else
+        offspring_signal(child->pid, number);
+}
+
 int child_reap(struct child *child, bool kills_rest)
 {
     int status = 0;
 
     /* Before waitpid(): until then no other group can have this number. */
-    if (kills_rest && child->has_own_group)
-        (void)kill(-child->pid, SIGKILL);
+    if (kills_rest)
+        child_end(child, SIGKILL);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         ;
     child->pid = 0;

@@ -5,6 +5,11 @@
  * both, and the tool does not forward what came from there. Without a terminal, the command has a
  * process group of its own. So a signal to the group of the tool reaches the command once, by way
  * of the tool. A signal for the command reaches all processes that it has started in its group.
+ * With a terminal, the group may have other processes, too, so child_end() finds those of the
+ * command by their parents.
+ *
+ * As process 1 of a container, the tool is the parent of all processes whose parents have ended. It
+ * reaps them.
  *
  * If the tool dies, the kernel sends `death_signal` to the command.
  *
@@ -40,8 +45,11 @@ int child_hear(struct child *child);
 /* To the command, or to its process group. */
 void child_signal(const struct child *child, int number);
 
-/* The command has ended: its exit status, or 128 + n for signal n. `kills_rest`: what is left of
- * its process group is killed. */
+/* To the command and all processes that it has started in its process group. */
+void child_end(const struct child *child, int number);
+
+/* The command has ended: its exit status, or 128 + n for signal n. `kills_rest`: what it
+ * has started in its process group, and is left, is killed. */
 int child_reap(struct child *child, bool kills_rest);
 
 #endif

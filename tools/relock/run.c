@@ -195,8 +195,8 @@ static void on_loss(struct run *run)
     run->was_lost = true;
     if (run->options->lost_signal == 0)
         return;
-    child_signal(&run->child, run->options->lost_signal);
-    child_signal(&run->child, SIGCONT); /* a stopped process has to hear the first one */
+    child_end(&run->child, run->options->lost_signal);
+    child_end(&run->child, SIGCONT); /* a stopped process has to hear the first one */
     run->kill_at_ms = clock_ms() + run->options->grace_ms;
 }
 
@@ -226,7 +226,7 @@ static void supervise(struct run *run)
             on_loss(run);
         if (time_left(run) == 0) {
             say(run, "the command is still there and is killed");
-            child_signal(&run->child, SIGKILL);
+            child_end(&run->child, SIGKILL);
             run->kill_at_ms = 0;
         }
     }
