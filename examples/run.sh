@@ -5,7 +5,7 @@
 #
 #     ./examples/run.sh
 #
-# Works on a bare Debian or Ubuntu, where it installs missing packages. Exits with 0 only if no cent
+# Works on a bare Debian or Ubuntu, where it installs missing packages, which stay. Exits with 0 only if no cent
 # is missing with locks and some are without, the store rejected a holder that had been paused, and
 # the older lock schemes failed as described. Every process that it starts ends with it.
 set -euo pipefail
@@ -27,6 +27,7 @@ main()
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock.XXXXXX")
 
     step='install missing packages'
+    announce_server
     relock_packages build redis
 
     say "build into $build/"
@@ -37,20 +38,29 @@ main()
 
     say "start a private server in $scratch"
     start_server
+    note 'The demonstrations below kill processes, delete locks and close cycles on purpose. So lines' \
+        'that begin with "relock: warning:" are expected, and results such as "timed out", "would' \
+        'deadlock" and "the hold was lost". It has failed only if it ends with "FAILED" and not with' \
+        '"== done".'
 
     say 'transfers: with locks'
+    note 'Process 1 is killed in the middle of a transfer. The others wait for its leases to end, 2 s.'
     run_example "$build/examples/transfers" "unix://$scratch/server.sock"
 
     say 'transfers --no-lock: the same without locks'
+    note 'The sum at the end is meant to be wrong.'
     run_example "$build/examples/transfers" --no-lock "unix://$scratch/server.sock"
 
     say 'fenced_store: a holder that is paused for longer than its lease'
+    note 'The first store is meant to end with the old price.'
     run_example "$build/examples/fenced_store" "unix://$scratch/server.sock"
 
     say 'why_not: how older lock schemes fail'
+    note 'Each older scheme is meant to fail, and relock is not.'
     run_example "$build/examples/why_not" "unix://$scratch/server.sock"
 
     say 'recipes: one lock per user, leader election, an idempotent job, C++'
+    note 'The first run of the job has too short a lease and is meant to send no invoice; the second sends it.'
     run_example "$build/examples/by_user" "unix://$scratch/server.sock"
     run_example "$build/examples/leader" "unix://$scratch/server.sock" 3
     fails_with 1 "$build/examples/idempotent" "unix://$scratch/server.sock" 500 # it sends no invoice
@@ -66,10 +76,12 @@ main()
     run_example "$build/examples/kept" "unix://$scratch/server.sock"
 
     say 'once_per_fleet: cron starts a job on two machines, and one runs it'
+    note 'The second machine is meant to skip the job, with status 75.'
     run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
     fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
 
     say 'tutorial: a thread pool, deadlines, loss, deadlocks, and a test with a server of its own'
+    note 'Lost locks, deadlocks and waits that end without the lock are what these programs show.'
     run_example "$build/examples/tutorial_pool" "unix://$scratch/server.sock"
     run_example "$build/examples/timed" "unix://$scratch/server.sock"
     run_example "$build/examples/long_job" "unix://$scratch/server.sock"
@@ -89,6 +101,21 @@ say()
 {
     step=$1
     printf '\n== %s\n' "$step"
+}
+
+# What the next demonstration does on purpose.
+note()
+{
+    printf '   %s\n' "$@"
+}
+
+announce_server()
+{
+    ! relock_is_there redis-server,valkey-server && relock_can_install || return 0
+    say 'install a server: there is none'
+    note 'This installs the package redis-server, or valkey-server. It stays when the demonstration has' \
+        'ended, and on most systems starts a server on port 6379. The demonstration does not use that' \
+        'server. To remove it: sudo apt-get remove redis-server'
 }
 
 build_examples()

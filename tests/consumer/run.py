@@ -58,12 +58,11 @@ def write_wrap(project, scratch):
     """The README's wrap file, with this tree as its repository."""
     shutil.rmtree(project / "subprojects")
     make_repository(scratch / "relock.git")
-    url = "https://git.example.org/relock.git"
     wrap = fenced("README.md", "ini", containing="[wrap-git]")
-    check(f"url = {url}\n" in wrap, "README.md: the wrap does not name", url)
+    check("url = URL\n" in wrap, "README.md: the wrap does not name URL")
     (project / "subprojects").mkdir()
     (project / "subprojects" / "relock.wrap").write_text(
-        wrap.replace(url, (scratch / "relock.git").as_uri())
+        wrap.replace("URL", (scratch / "relock.git").as_uri())
     )
 
 

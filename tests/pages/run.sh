@@ -46,15 +46,14 @@ END
     chroot "$root" useradd --create-home --shell /bin/bash reader
     echo 'reader ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/reader"
 
-    # The address of the repository leads to a copy of this tree.
+    # URL, which the README has for the address of the repository, leads to a copy of this tree.
     python3 - "$home/origin.git" <<'END'
 import sys
 sys.path.insert(0, "tests/consumer")
 from steps import make_repository
 make_repository(sys.argv[1])
 END
-    git config --file "$home/.gitconfig" "url./home/reader/origin.git.insteadOf" \
-        https://git.example.org/relock.git
+    ln -s origin.git "$home/URL"
     tests/pages/commands.py . >"$home/commands.sh"
     chroot "$root" chown -R reader: /home/reader
 }

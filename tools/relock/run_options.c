@@ -157,15 +157,16 @@ static void check_words(const struct run_options *options)
         args_refuse(&options->args, "--once-per takes one name");
 }
 
-/* The names with blanks between them. It lives as long as the process. */
+/* The names with blanks between them. */
 static const char *join(char **names, size_t n)
 {
+    static char *text; /* lives as long as the process */
     size_t len = 0;
-    char *text, *at;
+    char *at;
 
     for (size_t i = 0; i < n; i++)
         len += strlen(names[i]) + 1;
-    text = at = malloc(len);
+    text = at = malloc(len + 1);
     for (size_t i = 0; text && i < n; i++) {
         at = stpcpy(at, names[i]);
         *at++ = i + 1 < n ? ' ' : '\0';
