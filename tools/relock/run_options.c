@@ -57,14 +57,10 @@ static char **shell_command(char *text)
     return command;
 }
 
-static void take_option(struct run_options *options, int letter)
+/* Most of them are as for flock(1). */
+static bool take_flock_option(struct run_options *options, int letter)
 {
-    const struct args *args = &options->args;
-
     switch (letter) {
-    case 'w':
-        options->wait_ms = (int64_t)args_duration(args, "--wait", optarg);
-        break;
     case 'n':
         options->wait_ms = 0;
         break;
@@ -74,13 +70,28 @@ static void take_option(struct run_options *options, int letter)
     case 'q':
         options->is_quiet = true;
         break;
+    case 'E':
+        options->conflict_status =
+            (int)args_number(&options->args, "--conflict-exit-code", optarg, 255);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+static void take_option(struct run_options *options, int letter)
+{
+    const struct args *args = &options->args;
+
+    switch (letter) {
+    case 'w':
+        options->wait_ms = (int64_t)args_duration(args, "--wait", optarg);
+        break;
     case 'l':
         options->lease_ms = args_duration(args, "--lease", optarg);
         if (options->lease_ms < LEAST_LEASE_MS)
             args_refuse(args, "--lease: at least %dms", LEAST_LEASE_MS);
-        break;
-    case 'E':
-        options->conflict_status = (int)args_number(args, "--conflict-exit-code", optarg, 255);
         break;
     case RUN_FAIR:
     case RUN_READ:
@@ -101,7 +112,8 @@ static void take_option(struct run_options *options, int letter)
         options->grace_ms = args_duration(args, "--kill-after", optarg);
         break;
     default:
-        args_take(&options->args, letter);
+        if (!take_flock_option(options, letter))
+            args_take(&options->args, letter);
     }
 }
 
