@@ -231,12 +231,14 @@ static void a_lock_that_an_ancestor_has_lost_is_waited_for(void **state)
 static void the_command_gets_a_list_of_the_holds_without_the_password(void **state)
 {
     struct fixture *f = *state;
+    const char *scheme = *f->server->tls_url ? "rediss" : "redis";
+    int port = *f->server->tls_url ? f->server->tls_port : f->server->port;
     char url[100], wanted[100];
     struct tool *tool;
 
     assert_true(probe_make_user(f->probe, "locker", "secret", "~* &* +@all"));
-    (void)snprintf(url, sizeof(url), "redis://locker:secret@127.0.0.1:%d", f->server->port);
-    (void)snprintf(wanted, sizeof(wanted), "\tredis://127.0.0.1:%d\ta b\n", f->server->port);
+    (void)snprintf(url, sizeof(url), "%s://locker:secret@127.0.0.1:%d", scheme, port);
+    (void)snprintf(wanted, sizeof(wanted), "\t%s://127.0.0.1:%d\ta b\n", scheme, port);
     tool = tool_start(f, "run", "--url", url, "a b", "c", "--", "sh", "-c",
                       "echo \"$RELOCK_HOLDS\"; echo \"$RELOCK_NAME\"");
     assert_int_equal(tool_wait(tool), 0);
