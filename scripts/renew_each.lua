@@ -1,9 +1,21 @@
 --[[
-Part of the scripts that renew many locks by `renew`. An error concerns its lock alone.
+Part of the scripts that renew many locks by `renew`. An error concerns its lock alone: it ends one
+renew_rest(), and the next one goes on behind that lock.
 ]]
-local results = {}
-for i = 1, #KEYS do
-    local is_done, result = pcall(renew, KEYS[i], ARGV[2 * i - 1], ARGV[2 * i])
-    results[i] = is_done and result
+local n, n_renewed, at, results = #KEYS, 0, 0, {}
+
+local function renew_rest()
+    for i = at + 1, n do
+        at = i
+        local result = renew(KEYS[i], ARGV[n + i] or ARGV[n + 1], ARGV[i])
+        results[i] = result
+        if result == 1 then
+            n_renewed = n_renewed + 1
+        end
+    end
 end
-return results
+
+while not pcall(renew_rest) do
+    results[at] = false
+end
+return n_renewed == n and 1 or results

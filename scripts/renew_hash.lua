@@ -4,9 +4,11 @@ lock `key`, as the script renew.lua describes. `lease` is a text.
 ]]
 local function renew(key, lease, field)
     local found = redis.pcall('hexists', key, field)
-    --+ other_type.lua
-    if is_other or (found ~= 1 and redis.call('hexists', key, field) == 0) then
-        return -redis.call('exists', key)
+    if found ~= 1 then
+        --+ other_type.lua
+        if is_other or redis.call('hexists', key, field) == 0 then
+            return -redis.call('exists', key)
+        end
     end
     --+ renew_lease.lua
     return 1

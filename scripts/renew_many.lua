@@ -1,11 +1,12 @@
 --[[
 As renew.lua, for holds of many locks.
 
-KEYS[i]       a lock: a hash of field -> hold count
-ARGV[2i - 1]  its lease, ms; -1: only looks
-ARGV[2i]      field of its hold, "<client id>:<number>"
+KEYS[i]          a lock: a hash of field -> hold count
+ARGV[i]          field of its hold, "<client id>:<number>"
+ARGV[#KEYS + i]  its lease, ms; -1: only looks. If all have the same, it is there once
 
-Returns  for each lock what renew.lua returns; nil if its command failed
+Returns  for each lock what renew.lua returns, nil if its command failed;
+         instead 1 if all holds now have at least that lease
 ]]
 --+ renew_hash.lua
 --+ renew_each.lua

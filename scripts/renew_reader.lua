@@ -6,10 +6,13 @@ local function renew(key, lease, field)
     local tag = key:find('{', 1, true) and key or '{' .. key .. '}'
     local level_key = tag .. ':' .. field .. ':rwlock_timeout:'
     local found = redis.pcall('hget', key, field)
-    --+ other_type.lua
-    local held = tonumber(found) or (not is_other and tonumber(redis.call('hget', key, field)))
+    local held = tonumber(found)
     if not held then
-        return -redis.call('exists', key)
+        --+ other_type.lua
+        held = not is_other and tonumber(redis.call('hget', key, field))
+        if not held then
+            return -redis.call('exists', key)
+        end
     end
 
     --+ most_levels.lua

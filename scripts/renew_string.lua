@@ -4,8 +4,8 @@ Part of the scripts that renew strings: defines `renew`, which renews the lease 
 ]]
 local function renew(key, lease, field)
     local found = redis.pcall('get', key)
-    --+ other_type.lua
     if found ~= field then
+        --+ other_type.lua
         return (is_other or redis.call('get', key)) and -1 or 0
     end
     --+ renew_lease.lua

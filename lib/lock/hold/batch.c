@@ -160,6 +160,14 @@ static void take_error(struct relock_batch *batch, const char *error)
         relock_batch_log(client, error);
 }
 
+/* One reply may stand for all. */
+static enum relock_verdict verdict_of(const struct redisReply *reply, unsigned i)
+{
+    const struct redisReply *its_own = relock_reply_at(reply, i);
+
+    return relock_verdict_renewal(its_own ? its_own : reply);
+}
+
 static void on_script(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_batch *batch = arg;
@@ -168,7 +176,7 @@ static void on_script(void *arg, int result, const struct redisReply *reply)
     batch->is_script_answered = true;
     batch->result = result;
     for (unsigned i = 0; result == RELOCK_OK && i < batch->n; i++)
-        batch->entries[i].verdict = relock_verdict_renewal(relock_reply_at(reply, i));
+        batch->entries[i].verdict = verdict_of(reply, i);
     if (error)
         take_error(batch, error);
     answered(batch);

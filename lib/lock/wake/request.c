@@ -233,7 +233,7 @@ void relock_request_many(struct relock_request_many *many, const struct relock_k
         .script = kind->renew_many,
         .more = many->more,
         .n_more_keys = n - 1,
-        .n_more = n - 1 + 2 * n,
+        .n_more = n - 1 + n + 1, /* one lease for all */
     };
     many->n = n;
     many->n_keys = 0;
@@ -244,18 +244,21 @@ void relock_request_many_add(struct relock_request_many *many, const struct relo
 {
     unsigned i = many->n_keys++;
     struct relock_text key = relock_resource_key(hold->resource);
-    struct relock_text *args = &many->more[many->n - 1 + 2 * i];
+    struct relock_text *fields = &many->more[many->n - 1];
+    struct relock_text *leases = fields + many->n;
 
     if (i == 0)
         many->call.key = key;
     else
         many->more[i - 1] = key;
-    args[0] = relock_text_of(NO_LEASE);
+    fields[i] = (struct relock_text){many->fields[i],
+                                     write_field(many->fields[i], hold->resource, hold->number)};
+    leases[i] = relock_text_of(NO_LEASE);
     if (renews)
-        args[0] = (struct relock_text){many->leases[i],
-                                       relock_decimal(many->leases[i], hold->renewal_ms)};
-    args[1] = (struct relock_text){many->fields[i],
-                                   write_field(many->fields[i], hold->resource, hold->number)};
+        leases[i] = (struct relock_text){many->leases[i],
+                                         relock_decimal(many->leases[i], hold->renewal_ms)};
+    if (leases[i].len != leases[0].len || memcmp(leases[i].data, leases[0].data, leases[i].len))
+        many->call.n_more = many->n - 1 + 2 * many->n;
 }
 
 void relock_request_look(struct relock_request *request, const struct relock_hold *hold)

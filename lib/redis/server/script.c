@@ -25,16 +25,16 @@
 #define FORMS_plain_inspect RELOCK_REPLY_ARRAY_OF(5)
 #define FORMS_plain_lock ACQUIRES
 #define FORMS_plain_renew RELOCK_REPLY_INTEGER
-#define FORMS_plain_renew_many RELOCK_REPLY_ARRAY
+#define FORMS_plain_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
 #define FORMS_plain_unlock RELEASES
 #define FORMS_publish_waits (RELOCK_REPLY_NIL | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_read_extend RELOCK_REPLY_INTEGER
 #define FORMS_read_lock ACQUIRES
 #define FORMS_read_renew RELOCK_REPLY_INTEGER
-#define FORMS_read_renew_many RELOCK_REPLY_ARRAY
+#define FORMS_read_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
 #define FORMS_read_unlock RELOCK_REPLY_INTEGER
 #define FORMS_renew RELOCK_REPLY_INTEGER
-#define FORMS_renew_many RELOCK_REPLY_ARRAY
+#define FORMS_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
 #define FORMS_rw_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_rw_inspect RELOCK_REPLY_ARRAY_OF(6)
 #define FORMS_unlock RELEASES
