@@ -380,6 +380,7 @@ int relock_client_stats(struct relock_client *client, struct relock_stats *stats
         return relock_client_refuse(client, "relock_client_stats: `stats` is NULL");
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
+    relock_shortcut_close_all(client);
     now = client->guarded.stats;
     relock_meter_top(&client->guarded.meter, now.contended_names);
     now.log_dropped = relock_logger_dropped(client->log.logger);

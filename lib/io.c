@@ -133,6 +133,7 @@ int relock_io_start(struct relock_client *client)
     int r;
 
     client->fire_hold = relock_watchdog_fire;
+    client->take_kept = relock_cache_take_kept;
     client->guarded.batches.phase = relock_ident_jitter(PHASES);
     r = relock_loop_new(iterate, client, &client->loop);
     if (r < 0)

@@ -397,7 +397,7 @@ static void find_hold(struct relock_survey_question *question, uint64_t owner)
 static void find_votes(struct relock_survey_question *questions, uint64_t owner)
 {
     struct relock_group *red = questions->red;
-    const struct relock_resource *resource;
+    struct relock_resource *resource;
     const struct relock_hold *composite;
     struct relock_guard guard;
 

@@ -382,7 +382,7 @@ static struct relock_vote *new_vote(struct relock_client *client, struct relock_
     if (!vote)
         return NULL;
     /* Else the vote would be refused because of a lock that nobody holds. */
-    if (resource->cached)
+    if (relock_resource_cached(resource))
         relock_let_go(client, resource->cached, relock_clock_now_ms());
     hold = relock_holds_new(client, resource, tally->owner, true);
     if (!hold) {

@@ -14,7 +14,7 @@
 static int check_other_side(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     bool reads = acquire->resource->kind->is_shared;
-    const struct relock_resource *side =
+    struct relock_resource *side =
         reads ? acquire->resource->primary : relock_resource_readers(acquire->resource);
     struct relock_hold *hold = side ? relock_resource_find(side, acquire->waiter.owner) : NULL;
 

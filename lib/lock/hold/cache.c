@@ -8,6 +8,7 @@
 #include "lock/state/events.h"
 #include "lock/wake/listener.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- handing off --------------------------------------------------------------------------- */
@@ -75,6 +76,42 @@ bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hol
 
 /* ---- caching ------------------------------------------------------------------------------- */
 
+/* Until when it may be kept and taken, unless something happens to it. */
+static uint64_t reuse_until_ms(const struct relock_client *client, const struct relock_hold *hold)
+{
+    uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
+
+    return relock_clock_sooner(hold->cache_until_ms,
+                               relock_clock_left(enough_ms, hold->valid_until_ms));
+}
+
+/* Threads may take it without the mutex, if a renewal will verify it later. */
+static void open_shortcut(const struct relock_client *client, const struct relock_hold *hold,
+                          uint64_t now_ms)
+{
+    struct relock_shortcut_terms terms = {
+        .until_ms = reuse_until_ms(client, hold),
+        .valid_until_ms = hold->valid_until_ms,
+        .acked_replicas = hold->acked_replicas,
+    };
+
+    if (!hold->resource->deferrals && relock_holds_will_verify(hold, now_ms))
+        relock_shortcut_open(hold->resource, &terms);
+}
+
+void relock_cache_take_kept(struct relock_resource *resource, uint64_t owner, uint64_t since_us)
+{
+    struct relock_client *client = resource->client;
+    struct relock_waiter waiter = {
+        .owner = owner,
+        .renewed = true,
+        .on_lost = client->options.on_lost,
+        .arg = client->options.arg,
+    };
+
+    relock_cache_give(client, resource->cached, &waiter, since_us);
+}
+
 /* Its last level is released, and it stays with the process: see holds.h. */
 static void reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
@@ -95,6 +132,7 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
     if (!relock_timer_is_set(&client->guarded.timers, &hold->timer) ||
         hold->timer.due_ms > hold->cache_until_ms)
         relock_holds_arm(client, hold, now_ms);
+    open_shortcut(client, hold, now_ms);
 }
 
 void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
@@ -102,6 +140,7 @@ void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
 {
     uint64_t now_ms = now_us / 1000;
 
+    relock_shortcut_prepare(hold->resource);
     hold->resource->cached = NULL;
     hold->since_us = now_us;
     client->guarded.stats.kept--;
@@ -123,6 +162,7 @@ void relock_cache_lose(struct relock_client *client, struct relock_hold *hold, i
 
 void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
 {
+    assert(!relock_shortcut_is_open(hold->resource));
     hold->state = RELOCK_HOLD_RELEASING;
     hold->resource->cached = NULL;
     client->guarded.stats.kept--;
@@ -169,7 +209,7 @@ static int have_released(struct relock_acquire *acquire, struct relock_hold *hol
 
 int relock_cache_take(struct relock_acquire *acquire)
 {
-    struct relock_hold *hold = acquire->resource->cached;
+    struct relock_hold *hold = relock_resource_cached(acquire->resource);
     uint64_t now_us = relock_clock_now_us();
     uint64_t now_ms = now_us / 1000;
 
@@ -209,13 +249,13 @@ static bool is_number(const struct relock_hold *hold, const char *number, size_t
 
 /* The message may come before the answer that grants the hold. NULL: the hold is over. */
 static struct relock_hold *find(const struct relock_client *client,
-                                const struct relock_resource *resource, const char *number,
-                                size_t len) RELOCK_REQUIRES(client->mutex)
+                                struct relock_resource *resource, const char *number, size_t len)
+    RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_hold *hold;
+    struct relock_hold *hold = relock_resource_cached(resource);
 
-    if (resource->cached && is_number(resource->cached, number, len))
-        return resource->cached;
+    if (hold && is_number(hold, number, len))
+        return hold;
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
         if (hold->resource == resource && is_number(hold, number, len))
@@ -245,6 +285,7 @@ void relock_cache_clear(struct relock_client *client)
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
+    relock_shortcut_close_all(client);
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
         hold->recalled = true;

@@ -41,6 +41,7 @@
 #include "lock/wake/wake.h"
 #include "redis/connect/conn_id.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* One renewal verifies all hand-offs of this time: of a busy lock one for each turn of 10 ms. */
@@ -118,6 +119,7 @@ struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t own
 {
     struct relock_hold *hold;
 
+    relock_shortcut_close_all(client);
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     if (hold->count > 0 && (owner == 0 || hold->owner == owner))
         return hold;
@@ -275,6 +277,7 @@ void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
 
 void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms)
 {
+    assert(hold->resource->cached != hold || !relock_shortcut_is_open(hold->resource));
     hold->command = RELOCK_HOLD_SENT;
     hold->sent_ms = now_ms;
 }
@@ -291,6 +294,13 @@ static void verify_soon(struct relock_hold *hold, uint64_t now_ms)
 {
     hold->renew_at_ms =
         relock_clock_sooner(hold->renew_at_ms, relock_clock_after(now_ms, VERIFY_MS));
+}
+
+bool relock_holds_will_verify(const struct relock_hold *hold, uint64_t until_ms)
+{
+    return hold->command == RELOCK_HOLD_SENT_BEFORE ||
+           (hold->command == RELOCK_HOLD_NOTHING_SENT &&
+            hold->renew_at_ms <= relock_clock_after(until_ms, VERIFY_MS));
 }
 
 void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

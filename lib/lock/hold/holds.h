@@ -210,6 +210,9 @@ int relock_cache_take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->c
 void relock_cache_release(struct relock_client *client, struct relock_hold *hold,
                           uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
 
+/* `take_kept` of the client: the owner gets the cached hold. */
+void relock_cache_take_kept(struct relock_resource *resource, uint64_t owner, uint64_t since_us);
+
 /* Recalls may be missed, or no new owner may come: releases all cached holds. No hold that an owner
  * has now is cached later. */
 void relock_cache_clear(struct relock_client *client) RELOCK_REQUIRES(client->mutex);

@@ -52,6 +52,10 @@ void relock_holds_end_check(struct relock_client *client, struct relock_hold *ho
 void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* Whether a renewal will be sent that verifies what happens to the hold until then, and soon after.
+ */
+bool relock_holds_will_verify(const struct relock_hold *hold, uint64_t until_ms);
+
 /* Redis granted the renewal that the I/O thread sent. The caller arms. */
 void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms);
 

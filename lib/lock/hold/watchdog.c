@@ -52,6 +52,7 @@ static void end_confirming(struct relock_client *client, struct relock_hold *hol
                            uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_holds_end_confirming(client, hold);
+    relock_shortcut_close(hold->resource);
     if (!relock_hold_is_live(hold))
         return;
     (void)relock_holds_ref(hold);
@@ -372,6 +373,7 @@ static bool end_renewal(struct relock_client *client, struct relock_hold *hold, 
 {
     bool is_live = relock_hold_is_live(hold);
 
+    relock_shortcut_close(hold->resource);
     if (is_live && result == RELOCK_OK)
         take_verdict(client, hold, verdict);
     else if (is_live)
@@ -406,6 +408,7 @@ static void end_check(struct relock_client *client, struct relock_hold *hold, in
 {
     uint64_t now_ms = relock_clock_now_ms();
 
+    relock_shortcut_close(hold->resource);
     if (result == RELOCK_OK && relock_verdict_loss(verdict))
         relock_cache_lose(client, hold, relock_verdict_loss(verdict), now_ms);
     relock_tracked_answered(hold, now_ms);
@@ -536,8 +539,10 @@ static int send_request(struct relock_client *client, struct relock_hold *hold,
 void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
                          struct relock_node *node, bool renews, bool is_tracked, uint64_t now_ms)
 {
-    int r = send_request(client, hold, node, renews, is_tracked);
+    int r;
 
+    relock_shortcut_close(hold->resource); /* what happens from now on, this does not verify */
+    r = send_request(client, hold, node, renews, is_tracked);
     if (r == RELOCK_OK && renews)
         relock_holds_send(hold, now_ms);
     else if (r == RELOCK_OK)
@@ -613,6 +618,7 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
     struct relock_hold *hold = RELOCK_CONTAINER(struct relock_hold, timer, timer);
     struct relock_client *client = hold->resource->client;
 
+    relock_shortcut_close(hold->resource);
     if (hold->state == RELOCK_HOLD_SETTLING || hold->state == RELOCK_HOLD_LOST) {
         relock_settle_step(client, hold, now_ms);
         return;

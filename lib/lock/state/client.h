@@ -35,6 +35,7 @@ struct relock_batch;
 struct relock_loop;
 struct relock_outbox_entry;
 struct relock_resource;
+struct relock_shortcut;
 struct relock_step;
 struct relock_switches;
 struct relock_topology;
@@ -72,11 +73,17 @@ static inline unsigned relock_meter_bucket(uint64_t us)
     return i < RELOCK_HISTOGRAM_BUCKETS ? i : RELOCK_HISTOGRAM_BUCKETS - 1;
 }
 
+static inline void relock_meter_add_many(struct relock_histogram *histogram, uint64_t us,
+                                         uint64_t n)
+{
+    histogram->count += n;
+    histogram->sum_us += us * n;
+    histogram->buckets[relock_meter_bucket(us)] += n;
+}
+
 static inline void relock_meter_add(struct relock_histogram *histogram, uint64_t us)
 {
-    histogram->count++;
-    histogram->sum_us += us;
-    histogram->buckets[relock_meter_bucket(us)]++;
+    relock_meter_add_many(histogram, us, 1);
 }
 
 /* Counts a call that ended with this result. */
@@ -199,6 +206,9 @@ struct relock_client {
     /* Called when the timer of a hold is due. */
     void (*fire_hold)(struct relock_timer *timer, uint64_t now_ms);
 
+    /* Called when a shortcut is closed: this owner has had the kept lock since `since_us`. */
+    void (*take_kept)(struct relock_resource *resource, uint64_t owner, uint64_t since_us);
+
     /* guarded by the process mutex: lib/thread_exit.c */
     struct relock_client *next, *prev;
     uint64_t nth; /* in the order of their making; constant */
@@ -225,11 +235,12 @@ struct relock_client {
         uint64_t serial; /* of the next hold */
         uint64_t moment; /* counts events of locks: a millisecond is too long to order them */
 
-        struct relock_table resources;  /* by name: see resource.h */
-        struct relock_hold *holds;      /* all, including those not yet granted */
-        struct relock_hold *confirming; /* whose renewals replicas are to acknowledge */
-        struct relock_batches batches;  /* changed by batch.c alone */
-        struct relock_task *to_tell;    /* losses, for the thread that calls on_lost */
+        struct relock_table resources;     /* by name: see resource.h */
+        struct relock_hold *holds;         /* all, including those not yet granted */
+        struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
+        struct relock_shortcut *shortcuts; /* that are open */
+        struct relock_batches batches;     /* changed by batch.c alone */
+        struct relock_task *to_tell;       /* losses, for the thread that calls on_lost */
         unsigned n_settling;
         unsigned n_deferred;             /* releases without an answer: call/defer.c */
         struct relock_timer unread;      /* the answers of these are to be read */

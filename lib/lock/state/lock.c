@@ -43,7 +43,7 @@ static void make_way(struct relock_client *client, const char *name, size_t len)
     struct relock_resource *found = relock_resources_find_key(client, name, len);
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (!found || !found->cached || found->n_handles > 0)
+    if (!found || !relock_resource_cached(found) || found->n_handles > 0)
         return;
     found->cached->cache_until_ms = now_ms;
     relock_client_set_timer(client, &found->cached->timer, now_ms);
@@ -143,6 +143,7 @@ int relock_lock_make(struct relock_client *client, const struct relock_kind *kin
 static void warn_if_held(struct relock_client *client, const struct relock_lock *lock)
     RELOCK_REQUIRES(client->mutex)
 {
+    relock_shortcut_close(lock->resource);
     if (lock->resource->n_handles > 1 || !lock->resource->holds)
         return;
     relock_lock_log_under(client, lock, 0,

@@ -3,10 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static _Thread_local struct {
-    uint64_t number; /* 0 until it is first needed */
-    int n_holds;     /* acquired by the thread for itself and not released by it */
-} self;
+static _Thread_local struct relock_self self; /* its number is 0 until it is first needed */
 
 /* A thread has acquired a hold for another thread: `n_holds` no longer counts all. */
 static atomic_bool has_proxies;
@@ -30,6 +27,7 @@ static void on_thread_end(void *arg)
     if (fn && (self.n_holds > 0 || atomic_load(&has_proxies)))
         fn(self.number);
     self.n_holds = 0;
+    self.is_watched = false; /* destructors of other keys may acquire after this one has run */
 }
 
 static void make_key(void)
@@ -45,7 +43,7 @@ __attribute__((destructor)) static void delete_key(void)
         (void)pthread_key_delete(thread_end);
 }
 
-uint64_t relock_owner_self(void)
+struct relock_self *relock_owner_here(void)
 {
     static atomic_uint_fast64_t last;
 
@@ -53,7 +51,12 @@ uint64_t relock_owner_self(void)
         (void)pthread_once(&once, make_key);
         self.number = atomic_fetch_add(&last, 1) + 1;
     }
-    return self.number;
+    return &self;
+}
+
+uint64_t relock_owner_self(void)
+{
+    return relock_owner_here()->number;
 }
 
 uint64_t relock_owner_new(void)
@@ -65,8 +68,10 @@ uint64_t relock_owner_new(void)
 
 bool relock_owner_watch(uint64_t owner)
 {
-    return owner != relock_owner_self() || !atomic_load(&has_key) ||
-           pthread_setspecific(thread_end, &self) == 0;
+    if (owner != relock_owner_self() || self.is_watched || !atomic_load(&has_key))
+        return true;
+    self.is_watched = pthread_setspecific(thread_end, &self) == 0;
+    return self.is_watched;
 }
 
 void relock_owner_count(uint64_t owner, int change)
@@ -77,7 +82,5 @@ void relock_owner_count(uint64_t owner, int change)
         return;
     }
     self.n_holds += change;
-    /* Set again each time: destructors of other keys may acquire after this one has run. */
-    if (atomic_load(&has_key))
-        (void)pthread_setspecific(thread_end, &self);
+    (void)relock_owner_watch(owner);
 }

@@ -22,6 +22,16 @@
 typedef void relock_owner_exit_fn(uint64_t owner);
 void relock_owner_on_exit(relock_owner_exit_fn *fn);
 
+/* What the library knows of the calling thread. */
+struct relock_self {
+    uint64_t number;
+    int n_holds;     /* acquired by the thread for itself and not released by it */
+    bool is_watched; /* its end will be noticed */
+};
+
+/* That of the calling thread; only this thread may use it. */
+struct relock_self *relock_owner_here(void);
+
 /* The number that a call means by `owner`: 0 is the calling thread. */
 static inline uint64_t relock_owner_resolve(uint64_t owner)
 {

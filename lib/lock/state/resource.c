@@ -312,6 +312,7 @@ static struct relock_resource *new_resource(struct relock_client *client,
     new->role = (uint8_t)role;
     new->primary = new;
     new->refs = 1;
+    atomic_init(&new->shortcut, NULL);
     new->prefix_len = (uint16_t)client->prefix_len;
     new->name_len = (uint16_t)len;
     memcpy(new->name, name, len);
@@ -507,6 +508,7 @@ static void destroy(struct relock_client *client, struct relock_resource *resour
                    as.secondary.next);
         break;
     }
+    relock_shortcut_free(resource->shortcut);
     free(resource->contention);
     free(resource);
 }

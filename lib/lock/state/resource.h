@@ -28,6 +28,7 @@
 #include "lock/state/client.h"
 #include "lock/state/hold.h"
 #include "lock/state/kind.h"
+#include "lock/state/shortcut.h"
 #include "lock/state/task.h"
 #include "redis/server/command.h"
 #include "redis/server/server.h"
@@ -265,7 +266,8 @@ struct relock_resource {
     uint64_t taken_ms;                 /* when this process acquired the lock from Redis */
 
     struct relock_waiter *queue;
-    struct relock_contention *contention; /* NULL until it is needed, then constant */
+    struct relock_contention *contention;       /* NULL until it is needed, then constant */
+    _Atomic(struct relock_shortcut *) shortcut; /* the same; any thread reads it */
 
     uint64_t held_at;   /* until this `moment` of the client it was known to be held, or reserved
                            for another; RELOCK_NEVER: it is */
@@ -360,12 +362,20 @@ static inline struct relock_text relock_resource_key(const struct relock_resourc
     return (struct relock_text){resource->name, resource->name_len};
 }
 
+/* The hold that stays for the next local owner; NULL: none does. */
+static inline struct relock_hold *relock_resource_cached(struct relock_resource *resource)
+{
+    relock_shortcut_close(resource);
+    return resource->cached;
+}
+
 /* The hold of an owner that has levels, NULL when it has none. */
-static inline struct relock_hold *relock_resource_find(const struct relock_resource *resource,
+static inline struct relock_hold *relock_resource_find(struct relock_resource *resource,
                                                        uint64_t owner)
 {
     struct relock_hold *hold;
 
+    relock_shortcut_close(resource);
     DL_FOREACH(resource->holds, hold)
     if (hold->owner == owner)
         return hold;

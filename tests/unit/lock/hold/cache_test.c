@@ -85,6 +85,7 @@ static void pairs_leave_the_timer_as_it_is(void **state)
     for (int i = 0; i < 4; i++) {
         assert_true(relock_cache_keep(&client, hold, now_ms + i));
         waiters[1].queues_on = NULL;
+        relock_shortcut_close(resource);
         relock_cache_give(&client, hold, &waiters[1], (now_ms + i) * 1000);
         hold->count = 0;
         assert_int_equal(hold->timer.due_ms, now_ms + 5);
