@@ -1,7 +1,6 @@
 /*
- * The word: 0 while it is closed, odd while it is taken, by this owner; else it is free, and
- * another number each time. So a thread that has looked at the terms of one opening takes none of a
- * later one.
+ * A thread looks at the terms, and then takes the lock. If the shortcut was closed and opened
+ * meanwhile, it has looked at older terms. These end sooner.
  */
 #include "lock/state/shortcut.h"
 
@@ -17,16 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The word. It is odd while the lock is taken, and then names the owner. */
 #define CLOSED UINT64_C(0)
+#define FREE UINT64_C(2)
+
 #define NOT_HELD RELOCK_SHORTCUT_HELD_US /* as `held_us`: there is nothing to count */
 
 #define GET(at) atomic_load_explicit(&(at), memory_order_relaxed)
 #define SET(at, value) atomic_store_explicit(&(at), value, memory_order_relaxed)
-
-static bool is_free(uint64_t word)
-{
-    return word != CLOSED && (word & 1) == 0;
-}
 
 static uint64_t taken_by(uint64_t owner)
 {
@@ -68,7 +65,6 @@ void relock_shortcut_open(struct relock_resource *resource,
     if (!shortcut)
         return;
     assert(GET(shortcut->word) == CLOSED);
-    SET(shortcut->free, GET(shortcut->free) + 2);
     SET(shortcut->until_us, us_of(terms->until_ms));
     SET(shortcut->valid_until_ms, terms->valid_until_ms);
     SET(shortcut->acked_replicas, terms->acked_replicas);
@@ -77,7 +73,7 @@ void relock_shortcut_open(struct relock_resource *resource,
     shortcut->is_behind = false;
     DL_APPEND(resource->client->guarded.shortcuts, shortcut);
     relock_tsan_release(shortcut);
-    atomic_store_explicit(&shortcut->word, GET(shortcut->free), memory_order_release);
+    atomic_store_explicit(&shortcut->word, FREE, memory_order_release);
 }
 
 static void count_held(struct relock_shortcut *shortcut)
@@ -125,11 +121,11 @@ void relock_shortcut_close(struct relock_resource *resource)
     }
     word = atomic_exchange_explicit(&shortcut->word, CLOSED, memory_order_acq_rel);
     relock_tsan_acquire(shortcut);
-    if (is_free(word))
+    if (word == FREE)
         count_held(shortcut);
     add_up(shortcut, &resource->client->guarded.stats);
     DL_DELETE(resource->client->guarded.shortcuts, shortcut);
-    shortcut->is_behind = !is_free(word);
+    shortcut->is_behind = word != FREE;
     if (shortcut->is_behind)
         hand_over(resource, word >> 1, GET(shortcut->since_us));
 }
@@ -182,7 +178,7 @@ bool relock_shortcut_take(struct relock_resource *resource, struct relock_grant 
         return false;
     word = atomic_load_explicit(&shortcut->word, memory_order_acquire);
     now_us = relock_clock_now_us();
-    if (!is_free(word) || now_us >= GET(shortcut->until_us))
+    if (word != FREE || now_us >= GET(shortcut->until_us))
         return false;
     if (!atomic_compare_exchange_strong_explicit(&shortcut->word, &word, taken_by(self->number),
                                                  memory_order_acquire, memory_order_relaxed))
@@ -214,8 +210,8 @@ bool relock_shortcut_give(struct relock_resource *resource)
     SET(shortcut->since_us, 0);
     SET(shortcut->held_us, (uint32_t)held_us);
     relock_tsan_release(shortcut);
-    if (!atomic_compare_exchange_strong_explicit(&shortcut->word, &word, GET(shortcut->free),
-                                                 memory_order_release, memory_order_relaxed))
+    if (!atomic_compare_exchange_strong_explicit(&shortcut->word, &word, FREE, memory_order_release,
+                                                 memory_order_relaxed))
         return false;
     self->n_holds--;
     return true;

@@ -40,12 +40,11 @@ struct relock_shortcut {
     _Atomic uint32_t held_us; /* of the last time that ended, to be counted by the next taker */
 
     /* Changed while it is closed, under the mutex; read by any thread. */
-    _Alignas(64) _Atomic uint64_t free; /* the word while it is free: another one each time */
-    _Atomic uint64_t until_us;          /* from then on, calls go through the mutex */
-    _Atomic uint64_t valid_until_ms;    /* the hold is certain for at least so long */
-    _Atomic unsigned acked_replicas;    /* of the hold */
-    unsigned generation;                /* of the process; constant, like what follows */
-    struct relock_resource *resource;   /* that it belongs to */
+    _Alignas(64) _Atomic uint64_t until_us; /* from then on, calls go through the mutex */
+    _Atomic uint64_t valid_until_ms;        /* the hold is certain for at least so long */
+    _Atomic unsigned acked_replicas;        /* of the hold */
+    unsigned generation;                    /* of the process; constant, like what follows */
+    struct relock_resource *resource;       /* that it belongs to */
 
     /* guarded by the mutex */
     struct relock_shortcut *next, *prev;       /* of the client: those that are open */
