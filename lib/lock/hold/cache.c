@@ -105,8 +105,7 @@ void relock_cache_take_kept(struct relock_resource *resource, uint64_t owner, ui
     struct relock_waiter waiter = {
         .owner = owner,
         .renewed = true,
-        .on_lost = client->options.on_lost,
-        .arg = client->options.arg,
+        .told = client->default_told.on_lost ? &client->default_told : NULL,
     };
 
     relock_cache_give(client, resource->cached, &waiter, since_us);
