@@ -52,8 +52,7 @@ static int begin(void **state)
     self = relock_owner_self();
     assert_true(relock_owner_watch(self));
     client.take_kept = relock_cache_take_kept;
-    client.options.on_lost = on_lost;
-    client.options.arg = &client;
+    client.default_told = (struct relock_told){.on_lost = on_lost, .arg = &client};
     handle = (struct relock_lock){.client = &client, .resource = resource, .named = resource};
     relock_resource_dequeue(resource, &waiters[1]);
     relock_resource_dequeue(resource, &waiters[2]);
@@ -171,8 +170,7 @@ static void a_closed_shortcut_makes_the_taker_the_owner(void **state)
     assert_int_equal(hold->count, 1);
     assert_true(hold->since_us >= from_us && hold->since_us <= relock_clock_now_us());
     assert_int_equal(hold->cap_ms, hold->since_us / 1000 + KEEP_MS);
-    assert_ptr_equal(hold->on_lost, on_lost);
-    assert_ptr_equal(hold->arg, &client);
+    assert_ptr_equal(hold->told, &client.default_told);
     assert_ptr_equal(resource->holder, hold);
     assert_null(resource->cached);
     assert_int_equal(client.guarded.stats.holds, 1);
@@ -310,7 +308,7 @@ static void a_call_with_an_owner_a_lease_or_a_callback_goes_through_the_mutex(vo
         relock_acquire(&handle, &(struct relock_how){.on_lost = on_lost, .arg = &grant}, &grant),
         RELOCK_OK);
     assert_false(relock_shortcut_is_open(resource));
-    assert_ptr_equal(hold->arg, &grant);
+    assert_ptr_equal(hold->told->arg, &grant);
     assert_int_equal(relock_unlock(&handle), RELOCK_OK);
     assert_int_equal(relock_acquire(&handle, &(struct relock_how){.owner = self + 1}, &grant),
                      RELOCK_OK);
