@@ -95,6 +95,8 @@ static void open_shortcut(const struct relock_client *client, const struct reloc
         .acked_replicas = hold->acked_replicas,
     };
 
+    if (hold->is_reused)
+        relock_shortcut_prepare(hold->resource);
     if (!hold->resource->deferrals && relock_holds_will_verify(hold, now_ms))
         relock_shortcut_open(hold->resource, &terms);
 }
@@ -139,7 +141,7 @@ void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
 {
     uint64_t now_ms = now_us / 1000;
 
-    relock_shortcut_prepare(hold->resource);
+    hold->is_reused = true;
     hold->resource->cached = NULL;
     hold->since_us = now_us;
     client->guarded.stats.kept--;

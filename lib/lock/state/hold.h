@@ -128,6 +128,7 @@ struct relock_hold {
     bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
     bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
+    bool is_reused : 1;     /* an owner has acquired it from memory, by keeping */
     bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
     bool is_left : 1;       /* lost, but Redis has it: the I/O thread releases it there */
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */

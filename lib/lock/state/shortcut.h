@@ -30,7 +30,7 @@ struct relock_resource;
  * bucket for each microsecond below. */
 #define RELOCK_SHORTCUT_HELD_US 8
 
-/* Made when a kept lock is first acquired from memory; freed with the resource. */
+/* Made at the first release after the lock was acquired from memory; freed with the resource. */
 struct relock_shortcut {
     /* Any thread. Those that work on other locks do not write to this line of the cache. */
     _Alignas(64) _Atomic uint64_t word;
