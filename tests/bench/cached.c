@@ -58,6 +58,9 @@ static void measure(const struct plan *plan, struct result *result, struct threa
                    crowd_run(n, cached_pair, threads, size, plan->seconds).per_second);
         series_add(&result->lines[1].series,
                    crowd_run(n, other, threads, size, plan->seconds).per_second);
+        if (n > 1)
+            series_add(&result->lines[2].series,
+                       crowd_run(1, cached_pair, threads, size, plan->seconds).per_second);
     }
 }
 
@@ -74,7 +77,9 @@ static void add_pairs(const struct plan *plan, struct report *report, struct thr
     many = plan_add(plan, report, "cached_64", "64 threads with a kept lock each");
     result_add_line(many, "cached", "kept for 1 s at a time", "pairs/s");
     result_add_line(many, "bare", "a bare connection each", "pairs/s");
+    result_add_line(many, "cached_1", "kept for 1 s at a time, 1 thread", "pairs/s");
     result_add_ratio(many, "kept / bare", 0, 1, AT_LEAST, 50);
+    result_add_ratio(many, "64 threads / 1 thread, on two cores", 0, 2, AT_LEAST, 1.5);
     measure(plan, many, threads, THREADS_MAX, bare_pair);
 }
 

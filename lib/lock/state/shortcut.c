@@ -171,10 +171,10 @@ static void report(const struct relock_shortcut *shortcut, uint64_t owner, uint6
 bool relock_shortcut_take(struct relock_resource *resource, struct relock_grant *grant)
 {
     struct relock_shortcut *shortcut = shortcut_of(resource);
-    struct relock_self *self = relock_owner_here();
+    struct relock_self *self = shortcut ? relock_owner_here() : NULL;
     uint64_t word, now_us;
 
-    if (!shortcut || !self->is_watched)
+    if (!self || !self->is_watched)
         return false;
     word = atomic_load_explicit(&shortcut->word, memory_order_acquire);
     now_us = relock_clock_now_us();
@@ -196,17 +196,18 @@ bool relock_shortcut_take(struct relock_resource *resource, struct relock_grant 
 bool relock_shortcut_give(struct relock_resource *resource)
 {
     struct relock_shortcut *shortcut = shortcut_of(resource);
-    struct relock_self *self = relock_owner_here();
-    uint64_t word = taken_by(self->number);
-    uint64_t now_us, held_us;
+    struct relock_self *self = shortcut ? relock_owner_here() : NULL;
+    uint64_t word, now_us, held_us;
 
-    if (!shortcut || GET(shortcut->word) != word)
+    if (!self)
+        return false;
+    word = taken_by(self->number);
+    if (GET(shortcut->word) != word)
         return false;
     now_us = relock_clock_now_us();
     held_us = now_us - GET(shortcut->since_us);
     if (held_us >= RELOCK_SHORTCUT_HELD_US || now_us >= GET(shortcut->until_us))
         return false;
-    RELOCK_PROBE(release, resource->name, self->number, held_us);
     SET(shortcut->since_us, 0);
     SET(shortcut->held_us, (uint32_t)held_us);
     relock_tsan_release(shortcut);
@@ -214,5 +215,6 @@ bool relock_shortcut_give(struct relock_resource *resource)
                                                  memory_order_relaxed))
         return false;
     self->n_holds--;
+    RELOCK_PROBE(release, resource->name, self->number, held_us);
     return true;
 }
