@@ -1,6 +1,6 @@
 /*
  * Threads make pairs of kept locks without the mutex, while the watchdog, other clients and other
- * calls look at these locks. unit/lock/state/shortcut_test.c has each step by itself.
+ * calls look at these locks. unit/lock/hold/shortcut_test.c has each step by itself.
  */
 #include "support/actor.h"
 #include "support/keeping.h"

@@ -1,5 +1,5 @@
 /* Pairs of a kept lock that need no mutex, and all that closes its shortcut meanwhile. */
-#include "unit/lock/hold/one_hold.h"
+#include "one_hold.h"
 
 #include "base/clock.h"
 #include "lock/hold/holds.h"
