@@ -73,9 +73,9 @@ static void a_socket_path_that_is_too_long_is_invalid(void **state)
 static void impossible_options_are_refused_and_logged(void **state)
 {
     struct relock_options bad[] = {
-        {.client_name = "with blank"},       {.client_name = "with\nline"},
-        {.flags = RELOCK_NO_TRACKING << 1},  {.flags = 0x80000000u},
-        {.watchdog_timeout_ms = UINT64_MAX}, {.connections = 1u << 31},
+        {.client_name = "with blank"},         {.client_name = "with\nline"},
+        {.flags = RELOCK_DEFER_RELEASES << 1}, {.flags = 0x80000000u},
+        {.watchdog_timeout_ms = UINT64_MAX},   {.connections = 1u << 31},
     };
     struct fixture *f = *state;
 
