@@ -432,7 +432,8 @@ struct relock_stats {
      * refuses to begin are not counted, nor are those that a multi or red lock makes itself. */
     uint64_t acquires[RELOCK_RESULTS];
     uint64_t releases[RELOCK_RESULTS];
-    /* from the call to the first level, also if nobody had to wait; of a kept lock it may count as 0 */
+    /* From the call to the first level, also if nobody had to wait. That of a kept lock may count
+     * as 0. */
     struct relock_histogram wait;
     struct relock_histogram hold; /* from there to the last release, unless the hold was lost */
     struct relock_histogram round_trip; /* commands that acquire or release, unless deferred */

@@ -101,7 +101,9 @@ static void open_shortcut(const struct relock_client *client, const struct reloc
         relock_shortcut_open(hold->resource, &terms);
 }
 
-void relock_cache_take_kept(struct relock_resource *resource, uint64_t owner, uint64_t since_us)
+/* Unchecked: it is called with the mutex of the client, which no parameter names. */
+RELOCK_UNCHECKED void relock_cache_take_kept(struct relock_resource *resource, uint64_t owner,
+                                             uint64_t since_us)
 {
     struct relock_client *client = resource->client;
     struct relock_waiter waiter = {
