@@ -69,8 +69,8 @@ HOLD = {
     ("contention_cluster_2_2_0.2", "one_least"): 1,
     ("subscriptions_waits", "each"): 2.1,
 }
-# Of two times, which a slow machine measures badly, or of two sizes, between which the server may free
-# the buffers of clients that have gone.
+# Of two times, which a slow machine measures badly, of two counts that depend on them, or of two sizes,
+# between which the server may free the buffers of clients that have gone.
 DIFFERENCES = {
     ("recall", "recalled_p50"),
     ("cluster_recall", "recalled_p50"),
@@ -78,7 +78,7 @@ DIFFERENCES = {
     ("armed", "pair_memory"),
     ("subscriptions_waits", "memory"),
     ("subscriptions_kept", "memory"),
-}
+} | {("deadlock_price", wait_ms) for wait_ms in ["1", "10", "50", "200"]}
 DOCUMENT = "".join(
     f"By hand.\n<!-- {name}: begin -->\nBy an earlier run.\n<!-- {name}: end -->\n"
     for name in ["machine", "targets", "rows", "peers", "cluster"]
