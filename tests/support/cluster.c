@@ -39,12 +39,37 @@ static void print_views(const struct cluster *cluster)
                     probe_text(cluster->node[i].probe, "CLUSTER NODES"));
 }
 
+/* What `i` does not call its own although node `k` does. */
+static void give_back(struct cluster *cluster, size_t i, size_t k)
+{
+    struct cluster_view own, other;
+
+    if (!cluster_view_of(cluster, i, &own) || !cluster_view_of(cluster, k, &other))
+        return;
+    for (int slot = 0; slot < CLUSTER_SLOTS; slot++)
+        if (own.owner[slot] < 0 && other.owner[slot] == (signed char)i)
+            (void)probe_text(cluster->node[i].probe, "CLUSTER ADDSLOTS %d", slot);
+}
+
+/* A message of the owner before, which was on its way while a slot moved, may take the slot from
+ * its new owner. Then all others know the owner, for ever, but not the owner itself. */
+static void give_all_back(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->n; i++)
+        for (size_t k = 0; k < cluster->n; k++)
+            if (i != k && cluster_is_up(cluster, i) && cluster_is_up(cluster, k))
+                give_back(cluster, i, k);
+}
+
 void cluster_await(struct cluster *cluster)
 {
-    bool is_settled = wait_until(cluster_is_settled, cluster, 2 * CLUSTER_FAILOVER_MS);
+    bool is_settled = wait_until(cluster_is_settled, cluster, CLUSTER_FAILOVER_MS);
 
-    if (!is_settled)
+    if (!is_settled) {
         print_views(cluster);
+        give_all_back(cluster);
+        is_settled = wait_until(cluster_is_settled, cluster, CLUSTER_FAILOVER_MS);
+    }
     cluster_must(is_settled, "the nodes do not agree");
 }
 
