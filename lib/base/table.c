@@ -8,7 +8,7 @@
 
 static struct relock_table_link **bucket_of(const struct relock_table *table, uint32_t hash)
 {
-    return &table->buckets[hash & (table->n_buckets - 1)];
+    return &table->buckets[hash & (table->n_buckets - 1)].first;
 }
 
 static void push(struct relock_table *table, struct relock_table_link *link)
@@ -24,17 +24,17 @@ static void grow(struct relock_table *table)
 {
     struct relock_table old = *table;
     uint32_t n_buckets = old.n_buckets > 0 ? old.n_buckets * 2 : FIRST_BUCKETS;
-    struct relock_table_link **buckets = calloc(n_buckets, sizeof(*buckets));
+    struct relock_table_bucket *buckets = calloc(n_buckets, sizeof(*buckets));
 
     if (!buckets)
         return;
     table->buckets = buckets;
     table->n_buckets = n_buckets;
     for (uint32_t i = 0; i < old.n_buckets; i++) {
-        while (old.buckets[i]) {
-            struct relock_table_link *link = old.buckets[i];
+        while (old.buckets[i].first) {
+            struct relock_table_link *link = old.buckets[i].first;
 
-            old.buckets[i] = link->next;
+            old.buckets[i].first = link->next;
             push(table, link);
         }
     }
@@ -92,7 +92,7 @@ struct relock_table_link *relock_table_next(const struct relock_table *table,
         return link->next;
     if (link)
         i = (link->hash & (table->n_buckets - 1)) + 1;
-    while (i < table->n_buckets && !table->buckets[i])
+    while (i < table->n_buckets && !table->buckets[i].first)
         i++;
-    return i < table->n_buckets ? table->buckets[i] : NULL;
+    return i < table->n_buckets ? table->buckets[i].first : NULL;
 }

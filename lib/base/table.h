@@ -19,9 +19,13 @@ struct relock_table_link {
     uint32_t hash;
 };
 
+struct relock_table_bucket {
+    struct relock_table_link *first;
+};
+
 struct relock_table {
-    struct relock_table_link **buckets; /* NULL while the table is empty */
-    uint32_t n_buckets;                 /* a power of two */
+    struct relock_table_bucket *buckets; /* NULL while the table is empty */
+    uint32_t n_buckets;                  /* a power of two */
     uint32_t n_links;
 };
 
