@@ -369,10 +369,13 @@ static bool can_send_ahead(struct relock_lane *lane) RELOCK_REQUIRES(lane->mutex
     return len > 0 && len <= AHEAD_MAX;
 }
 
-/* If the connection does not work, the next driver makes another. */
+/* If the connection does not work, the next driver makes another. If none is made yet, the next
+ * driver goes on with it, and may have to tell why. */
 static void send_ahead(struct relock_lane *lane)
 {
-    if (relock_sync_conn_keep(&lane->inflight.conn) == RELOCK_OK)
+    struct relock_sync_conn *conn = &lane->inflight.conn;
+
+    if (conn->state == RELOCK_SYNC_CONN_READY && relock_sync_conn_keep(conn) == RELOCK_OK)
         send_for_others(lane);
 }
 

@@ -305,6 +305,26 @@ static void the_io_thread_sends_nothing(void **state)
     dequeue(queued);
 }
 
+/* No connection has ended that was never made. */
+static void why_there_is_no_connection_stays_for_the_next_driver(void **state)
+{
+    struct relock_exchange *queued = &asking[1].exchange;
+
+    (void)state;
+
+    script_accept(script);
+    talk_expect_login(); /* and no answer */
+    asking_prepare(&asking[0], 'a', 1, in_ms(slow_ms(SENT_WITHIN_MS)));
+    asking_prepare(&asking[1], 'b', 1, soon());
+    actor_begin(asking[0].actor, asking_ask, &asking[0]);
+    assert_true(script_played(script)); /* it drives */
+    enqueue(queued);
+    asking_has_failed(0, false, ": no answer to HELLO in time");
+    assert_true(queued->drives);
+    assert_non_null(strstr(lane->inflight.conn.wire.why, ": no answer to HELLO in time"));
+    dequeue(queued);
+}
+
 static void without_a_listener_all_exchanges_fail_unsent(void **state)
 {
     (void)state;
@@ -351,6 +371,7 @@ int main(void)
         ASKING_TEST(a_thread_that_stops_to_drive_sends_for_the_next),
         ASKING_TEST(a_thread_that_stops_to_drive_leaves_long_commands_to_the_next),
         ASKING_TEST(the_io_thread_sends_nothing),
+        ASKING_TEST(why_there_is_no_connection_stays_for_the_next_driver),
         ASKING_TEST(without_a_listener_all_exchanges_fail_unsent),
         ASKING_TEST(a_retired_connection_is_emptied_and_then_left),
     };
