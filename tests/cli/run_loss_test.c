@@ -135,6 +135,31 @@ static void on_a_terminal_a_process_that_outlives_the_command_is_killed(void **s
     assert_int_equal(tool_wait(tool), 0);
 }
 
+/* Nobody reads stderr before the test types: dd has filled the pipe. */
+static void a_loss_ends_the_command_though_nobody_reads_stderr(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = start_on_terminal(
+        f, "folder=$(mktemp -d); pipe=$folder/pipe; mkfifo $pipe; exec 3<>$pipe; "
+           "dd if=/dev/zero of=$pipe bs=4096 count=999 oflag=nonblock 2>/dev/null; "
+           "rm -r $folder; " RELOCK_TOOL
+           " run --on-lost kill orders -- sh -c 'echo inner $$; " RUNNING "' 2>&3 & "
+           "read line; tr -d '\\000' <&3");
+    const char *inner;
+    char path[64];
+
+    assert_true(tool_says(tool, "started"));
+    inner = strstr(tool_out(tool), "inner ") + strlen("inner ");
+    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", strtol(inner, NULL, 10));
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_true(wait_until(is_gone, path, SOON_MS));
+    tool_type(tool, "\n");
+    assert_true(tool_says(tool, "the lock was lost"));
+    tool_signal_group(tool, SIGTERM);
+    (void)tool_wait(tool);
+}
+
 /* In a namespace of processes, where the tool is the first one. */
 static void as_process_1_the_tool_reaps_orphans(void **state)
 {
@@ -270,6 +295,7 @@ int main(void)
         TOOL_TEST(a_command_that_ignores_sigterm_is_killed),
         TOOL_TEST(on_a_terminal_a_loss_ends_all_processes_of_the_command),
         TOOL_TEST(on_a_terminal_a_process_that_outlives_the_command_is_killed),
+        TOOL_TEST(a_loss_ends_the_command_though_nobody_reads_stderr),
         TOOL_TEST(as_process_1_the_tool_reaps_orphans),
         TOOL_TEST(with_on_lost_kill_it_is_killed_at_once),
         TOOL_TEST(with_on_lost_warn_it_goes_on),

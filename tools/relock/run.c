@@ -31,6 +31,7 @@ struct run {
     struct hold hold;
     struct child child;
     bool was_lost;
+    bool keeps_quiet;       /* the loss is still to be told */
     bool ends_by_signal;    /* one ended the wait */
     uint64_t kill_at_ms;    /* 0: not at all */
     uint64_t keep_until_ms; /* --once-per: do not release before; else 0 */
@@ -183,16 +184,32 @@ static void set_environment(const struct run *run)
         (void)ancestors_add(find_hold(run, i, &holder), run->hold.settings.url, options->names[i]);
 }
 
-static void on_loss(struct run *run)
+/* While the command runs: it is to end in time even if nobody reads stderr. */
+static bool can_say(void)
+{
+    struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&fd, 1, 0) != 0;
+}
+
+static void say_loss(struct run *run)
 {
     const char *next = run->options->lost_signal == 0         ? "the command goes on without it"
                        : run->options->lost_signal == SIGKILL ? "the command is killed"
                                                               : "the command gets SIGTERM";
+
+    say(run, "the lock was lost: %s; %s", hold_lost_text(&run->hold), next);
+}
+
+static void on_loss(struct run *run)
+{
     uint64_t count;
 
     (void)!read(run->hold.lost_fd, &count, sizeof(count));
-    say(run, "the lock was lost: %s; %s", hold_lost_text(&run->hold), next);
     run->was_lost = true;
+    run->keeps_quiet = !can_say();
+    if (!run->keeps_quiet)
+        say_loss(run);
     if (run->options->lost_signal == 0)
         return;
     child_end(&run->child, run->options->lost_signal);
@@ -225,7 +242,8 @@ static void supervise(struct run *run)
         if (n > 0 && fds[1].revents)
             on_loss(run);
         if (time_left(run) == 0) {
-            say(run, "the command is still there and is killed");
+            if (can_say())
+                say(run, "the command is still there and is killed");
             child_end(&run->child, SIGKILL);
             run->kill_at_ms = 0;
         }
@@ -253,6 +271,8 @@ static int run_command(struct run *run)
     }
     supervise(run);
     status = child_reap(&run->child, run->was_lost && run->options->lost_signal != 0);
+    if (run->keeps_quiet)
+        say_loss(run);
     is_kept = clock_ms() < run->keep_until_ms;
     if (!is_kept)
         r = hold_release(&run->hold);
