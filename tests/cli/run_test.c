@@ -117,6 +117,22 @@ static void an_option_of_the_command_is_no_name(void **state)
     assert_tool(f, 125, "run", "a", "a", "--", "true");
 }
 
+/* As in `relock run orders ssh host -- rm file`: the file of another machine. */
+static void a_program_is_no_further_name(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "run", "orders", "env", "echo", "--", "echo", "here");
+
+    assert_int_equal(tool_wait(tool), 125);
+    assert_string_equal(tool_out(tool), "");
+    assert_non_null(strstr(tool_err(tool), "`env` would be the name of a lock"));
+    assert_tool(f, 125, "run", "orders", "/bin/sh", "--", "true");
+    assert_tool(f, 0, "run", "env", "orders", "--", "true");
+    assert_tool(f, 0, "run", "orders", "/bin", "--", "true");
+    assert_tool(f, 0, "run", "-c", "true", "orders", "env");
+    assert_tool(f, 0, "run", "orders", "--", "env", "--", "true");
+}
+
 static void help_and_version_have_short_forms(void **state)
 {
     struct fixture *f = *state;
@@ -244,6 +260,7 @@ int main(void)
         TOOL_TEST(several_locks_are_held_together),
         TOOL_TEST(a_shell_runs_a_command_in_one_word),
         TOOL_TEST(an_option_of_the_command_is_no_name),
+        TOOL_TEST(a_program_is_no_further_name),
         TOOL_TEST(help_and_version_have_short_forms),
         TOOL_TEST(closed_standard_descriptors_are_no_connections),
         TOOL_TEST(the_command_knows_the_lock),

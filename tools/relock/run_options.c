@@ -2,9 +2,13 @@
 
 #include "statuses.h"
 
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LEASE_MS 30000
 #define LEAST_LEASE_MS 30 /* of the library */
@@ -139,18 +143,44 @@ static void read_flock_words(struct run_options *options, char **words)
 static void read_words(struct run_options *options, char **words)
 {
     size_t n = count_to_dashes(words);
-    bool has_dashes = words[n] != NULL;
 
+    options->has_dashes = words[n] != NULL;
     options->names = words;
-    options->n_names = options->command || has_dashes ? n : n > 0;
-    if (options->command && has_dashes)
+    options->n_names = options->command || options->has_dashes ? n : n > 0;
+    if (options->command && options->has_dashes)
         args_refuse(&options->args, "there are two commands, that of -c and that behind `--`");
     if (options->command)
         return;
     if (n > 1 && strcmp(words[1], "-c") == 0)
         read_flock_words(options, words);
     else
-        options->command = words + options->n_names + has_dashes;
+        options->command = words + options->n_names + options->has_dashes;
+}
+
+static bool is_executable(const char *path)
+{
+    struct stat stat_of;
+
+    return stat(path, &stat_of) == 0 && S_ISREG(stat_of.st_mode) && access(path, X_OK) == 0;
+}
+
+/* Whether execvp() would run it. */
+static bool is_program(const char *word)
+{
+    const char *folder = getenv("PATH");
+    char path[PATH_MAX];
+    int len;
+
+    if (strchr(word, '/') || !folder)
+        return is_executable(word);
+    for (; *folder; folder += len + (folder[len] == ':')) {
+        len = (int)strcspn(folder, ":");
+        (void)snprintf(path, sizeof(path), "%.*s/%s", len > 0 ? len : 1, len > 0 ? folder : ".",
+                       word);
+        if (is_executable(path))
+            return true;
+    }
+    return false;
 }
 
 static void check_words(const struct run_options *options)
@@ -165,6 +195,12 @@ static void check_words(const struct run_options *options)
                         "`%s` would be the name of a lock: write `--` before the command",
                         options->names[i]);
     }
+    /* `relock run deploy ssh host -- rm x` shall not run rm here. */
+    if (options->n_names > 1 && options->has_dashes && is_program(options->names[1]))
+        args_refuse(&options->args,
+                    "`%s` would be the name of a lock, and is a program: write `--` before the "
+                    "command too, or pass the command by -c before the names",
+                    options->names[1]);
     if (options->n_names > 1 && options->period_ms > 0)
         args_refuse(&options->args, "--once-per takes one name");
 }

@@ -24,6 +24,7 @@ struct run_options {
     bool is_quiet; /* says nothing about a lock that is not free, nor of an outage that may end */
     char **names;
     size_t n_names;
+    bool has_dashes;   /* between the names and the command */
     const char *title; /* all names, with blanks between them */
     char **command;    /* ends with NULL */
 };
