@@ -111,6 +111,27 @@ static void on_a_terminal_a_loss_ends_all_processes_of_the_command(void **state)
     assert_int_equal(tool_wait(tool), 0);
 }
 
+/* As at the end of a script that has started another program. */
+static void on_a_terminal_a_loss_ends_no_process_from_before_the_command(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool =
+        start_on_terminal(f, "sh -c 'sleep 600 & echo other $!; exec " RELOCK_TOOL
+                             " run orders -- sh -c \"" RUNNING "\"'; echo status $?; read line");
+    const char *other;
+    char path[64];
+
+    assert_true(tool_says(tool, "started"));
+    other = strstr(tool_out(tool), "other ") + strlen("other ");
+    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", strtol(other, NULL, 10));
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_true(tool_says(tool, "status 123"));
+    assert_false(is_gone(path));
+    tool_signal_group(tool, SIGTERM);
+    (void)tool_wait(tool);
+    assert_true(wait_until(is_gone, path, SOON_MS));
+}
+
 /* The parent of the stubborn process ends by SIGTERM, so the tool adopts the process. */
 static void on_a_terminal_a_process_that_outlives_the_command_is_killed(void **state)
 {
@@ -294,6 +315,7 @@ int main(void)
         TOOL_TEST(a_lock_that_another_program_replaces_ends_the_command),
         TOOL_TEST(a_command_that_ignores_sigterm_is_killed),
         TOOL_TEST(on_a_terminal_a_loss_ends_all_processes_of_the_command),
+        TOOL_TEST(on_a_terminal_a_loss_ends_no_process_from_before_the_command),
         TOOL_TEST(on_a_terminal_a_process_that_outlives_the_command_is_killed),
         TOOL_TEST(a_loss_ends_the_command_though_nobody_reads_stderr),
         TOOL_TEST(as_process_1_the_tool_reaps_orphans),

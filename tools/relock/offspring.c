@@ -22,10 +22,8 @@ struct processes {
     size_t n, size;
 };
 
-void offspring_adopt(void)
-{
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
+/* The children from before the command, which a shell has started that then became this process. */
+static struct processes strangers;
 
 /* "4711 (name) S 4700 4711 ...", where the name may have any bytes. */
 static bool read_process(const char *name, struct process *process)
@@ -78,6 +76,35 @@ static void list(struct processes *all)
         (void)closedir(folder);
 }
 
+void offspring_adopt(void)
+{
+    struct processes *all = &strangers;
+    size_t n = 0;
+
+    list(all);
+    for (size_t i = 0; i < all->n; i++)
+        if (all->at[i].parent == getpid())
+            all->at[n++] = all->at[i];
+    all->n = n;
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static bool is_stranger(pid_t pid)
+{
+    for (size_t i = 0; i < strangers.n; i++)
+        if (strangers.at[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* A process of the command may get its number. */
+static void forget(pid_t pid)
+{
+    for (size_t i = 0; i < strangers.n; i++)
+        if (strangers.at[i].pid == pid)
+            strangers.at[i].pid = 0;
+}
+
 static bool is_offspring(const struct processes *all, pid_t pid)
 {
     for (size_t i = 0; i < all->n; i++)
@@ -95,7 +122,8 @@ static void mark(struct processes *all)
         for (size_t i = 0; i < all->n; i++) {
             struct process *at = &all->at[i];
 
-            if (!at->is_offspring && (at->parent == getpid() || is_offspring(all, at->parent)))
+            if (!at->is_offspring && !is_stranger(at->pid) &&
+                (at->parent == getpid() || is_offspring(all, at->parent)))
                 at->is_offspring = is_new = true;
         }
     }
@@ -142,5 +170,6 @@ bool offspring_reap(pid_t child)
         if (info.si_pid == child)
             return true;
         (void)waitpid(info.si_pid, NULL, 0);
+        forget(info.si_pid);
     }
 }
