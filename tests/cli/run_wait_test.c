@@ -143,6 +143,21 @@ static void a_host_that_does_not_exist_is_not_waited_for(void **state)
 
 /* ---- what it says -------------------------------------------------------------------------- */
 
+/* The id of a plain lock names no client. */
+static void a_wait_for_plain_locks_does_not_name_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe, "SET b other PX 30000");
+    tool = tool_start(f, "run", "--plain", "a", "b", "--", "true");
+    assert_true(tool_says(tool, "waiting: held by"));
+    assert_int_equal(probe_int(f->probe, "EXISTS a"), 1);
+    assert_int_equal(probe_int(f->probe, "DEL b"), 1);
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(tool_err(tool), "relock run: b: waiting: held by other\n");
+}
+
 static void a_wait_says_once_who_holds_the_lock(void **state)
 {
     struct fixture *f = *state;
@@ -259,6 +274,7 @@ int main(void)
         TOOL_TEST(a_replica_is_waited_for_until_it_is_promoted),
         TOOL_TEST(a_master_that_becomes_a_replica_ends_no_wait),
         TOOL_TEST(a_host_that_does_not_exist_is_not_waited_for),
+        TOOL_TEST(a_wait_for_plain_locks_does_not_name_its_own),
         TOOL_TEST(a_wait_says_once_who_holds_the_lock),
         TOOL_TEST(a_quiet_tool_says_nothing_of_a_lock_that_is_held),
         TOOL_TEST(a_lock_of_an_ancestor_is_not_waited_for),

@@ -162,6 +162,7 @@ static void begin_to_tell(struct hold *hold)
     hold->teller.options = hold->options;
     hold->teller.client = hold->client;
     hold->teller.locks = hold->members;
+    hold->teller.owner = hold->how.owner;
     hold->teller.cancel = hold->how.cancel;
     hold->teller.stop_fd = hold->stop_fd;
     teller_begin(&hold->teller);

@@ -36,11 +36,13 @@ static void say_who(const struct teller *teller, const char *name,
     lock_list_free(&list);
 }
 
-static bool is_own(const struct teller *teller, const char *holder_id)
+/* The id of a plain lock does not tell. */
+static bool is_own(const struct teller *teller, size_t i, const char *holder_id)
 {
     const char *id = relock_client_id(teller->client);
 
-    return strncmp(holder_id, id, strlen(id)) == 0;
+    return strncmp(holder_id, id, strlen(id)) == 0 ||
+           relock_check(teller->locks[i], teller->owner, NULL) == RELOCK_OK;
 }
 
 static void look_at(struct teller *teller, size_t i)
@@ -50,7 +52,7 @@ static void look_at(struct teller *teller, size_t i)
     struct relock_holder holder;
 
     if (relock_who_holds(teller->locks[i], &holder) != RELOCK_OK || holder.n_holders == 0 ||
-        is_own(teller, holder.id))
+        is_own(teller, i, holder.id))
         return;
     if (ancestors_have(teller->ancestors, holder.id)) {
         atomic_store(&teller->refused, name);

@@ -14,11 +14,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct teller {
     const struct run_options *options;
     struct relock_client *client;
     struct relock_lock *const *locks; /* one for each name */
+    uint64_t owner;                   /* that waits */
     struct relock_cancel *cancel;     /* of the wait */
     int stop_fd;                      /* readable: the wait is over */
     const char *ancestors;            /* as ancestors_list() */
