@@ -48,6 +48,29 @@ static void on_a_terminal_too(void **state)
     hears_it_once(f, tool_start_words(f, true, words), true);
 }
 
+static bool are_all_held(void *arg)
+{
+    return probe_n_keys(arg) == 1001;
+}
+
+/* The tool asks Redis for the ids of all these holds first. The terminal does not repeat the
+ * signal for the command. */
+static void ctrl_c_just_before_the_command_starts_is_heard(void **state)
+{
+    struct fixture *f = *state;
+    const char *const words[] = {"run", "outer", "--", "sh", "-c",
+                                 "trap : INT; " RELOCK_TOOL " run --plain $(seq 1000) -- sh -c "
+                                 "'echo started; sleep 600'; echo status $?",
+                                 NULL};
+    struct tool *tool = tool_start_words(f, true, words);
+
+    assert_true(wait_until(are_all_held, f->probe, SOON_MS));
+    tool_type(tool, "\003");
+    assert_true(tool_says(tool, "status 130"));
+    assert_int_equal(tool_wait(tool), 0);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
 static void each_signal_is_forwarded_and_the_tool_lives_until_its_command_ends(void **state)
 {
     static const int numbers[] = {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -107,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TOOL_TEST(ctrl_c_reaches_the_command_once_and_the_lock_is_released),
         TOOL_TEST(on_a_terminal_too),
+        TOOL_TEST(ctrl_c_just_before_the_command_starts_is_heard),
         TOOL_TEST(each_signal_is_forwarded_and_the_tool_lives_until_its_command_ends),
         TOOL_TEST(no_signal_is_blocked_in_the_command),
         TOOL_TEST(if_the_tool_is_killed_the_command_ends_and_the_lease_frees_the_lock),

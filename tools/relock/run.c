@@ -260,10 +260,16 @@ static int explain_exec(const struct run *run, int error)
  * would release it. */
 static int run_command(struct run *run)
 {
-    int error, status, r = RELOCK_OK;
+    int number, error, status, r = RELOCK_OK;
     bool is_kept;
 
     set_environment(run);
+    number = child_hear(&run->child); /* of the terminal, the command could not get it any more */
+    if (number > 0) {
+        (void)hold_release(&run->hold);
+        run->ends_by_signal = true;
+        return STATUS_OF_SIGNAL + number;
+    }
     error = child_start(&run->child, run->options->command, run->options->lost_signal);
     if (error != 0) {
         (void)hold_release(&run->hold);
