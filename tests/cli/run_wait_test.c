@@ -36,6 +36,30 @@ static void a_server_that_is_down_at_the_start_is_waited_for(void **state)
     assert_string_equal(tool_out(tool), "ran\n");
 }
 
+/* After four failures an attempt takes up to eight times as long, but not later ones. */
+static void an_outage_at_the_start_slows_down_no_later_reconnect(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+    uint64_t began_ms;
+
+    server_kill(f->server);
+    set_time("RELOCK_COMMAND_TIMEOUT", SHORT_MS);
+    tool = tool_start(f, "run", "orders", "sh", "-c", "echo started; sleep 600");
+    unsetenv("RELOCK_COMMAND_TIMEOUT");
+    assert_true(tool_says(tool, "trying again"));
+    let_pass(2000);
+    server_restart(f->server);
+    assert_true(tool_says(tool, "started"));
+    began_ms = now_ms();
+    server_pause(f->server);
+    assert_true(tool_says(tool, "no answer to "));
+    assert_true(now_ms() - began_ms < 6000);
+    server_resume(f->server);
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+}
+
 static void the_limit_of_the_wait_is_for_connecting_too(void **state)
 {
     struct fixture *f = *state;
@@ -267,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TOOL_TEST(a_server_that_is_down_at_the_start_is_waited_for),
+        TOOL_TEST(an_outage_at_the_start_slows_down_no_later_reconnect),
         TOOL_TEST(the_limit_of_the_wait_is_for_connecting_too),
         TOOL_TEST(one_attempt_does_not_wait_for_a_server),
         TOOL_TEST(ctrl_c_ends_a_tool_that_cannot_connect),

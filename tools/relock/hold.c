@@ -94,6 +94,22 @@ static uint64_t time_to_connect(const struct hold *hold)
     return left_ms > 0 && (uint64_t)left_ms < ms ? (uint64_t)left_ms : ms;
 }
 
+/* The client has the time of the attempt that made it for all its life. */
+static void take_usual_time(struct hold *hold, struct relock_options *settings)
+{
+    uint64_t usual_ms = hold->settings.connect_timeout_ms ? hold->settings.connect_timeout_ms
+                                                          : CONNECT_MS;
+    struct relock_client *usual;
+
+    if (settings->connect_timeout_ms == usual_ms)
+        return;
+    settings->connect_timeout_ms = usual_ms;
+    if (relock_client_new(settings, &usual) != RELOCK_OK)
+        return;
+    relock_client_free(hold->client);
+    hold->client = usual;
+}
+
 static int make_client(struct hold *hold)
 {
     struct relock_options settings = hold->settings;
@@ -103,8 +119,10 @@ static int make_client(struct hold *hold)
         settings.connect_timeout_ms = time_to_connect(hold);
         r = relock_client_new(&settings, &hold->client);
     } while (r != RELOCK_OK && time_mends(hold, r) && bear(hold, r));
-    if (r == RELOCK_OK)
+    if (r == RELOCK_OK) {
+        take_usual_time(hold, &settings);
         atomic_store(&hold->is_connected, true);
+    }
     return r;
 }
 

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /* From now on, processes whose parents end become children of this one, as they do of process 1. So
- * no process that the command starts leaves the offspring. The children that there are do not count:
- * the command has not started them. */
+ * no process that the command starts leaves the offspring. The children that there are do not
+ * count: the command has not started them. */
 void offspring_adopt(void);
 
 /* Sends a signal to the offspring in the process group of this process. Other processes may be in
