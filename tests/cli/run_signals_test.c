@@ -58,7 +58,11 @@ static bool are_all_held(void *arg)
 static void ctrl_c_just_before_the_command_starts_is_heard(void **state)
 {
     struct fixture *f = *state;
-    const char *const words[] = {"run", "outer", "--", "sh", "-c",
+    const char *const words[] = {"run",
+                                 "outer",
+                                 "--",
+                                 "sh",
+                                 "-c",
                                  "trap : INT; " RELOCK_TOOL " run --plain $(seq 1000) -- sh -c "
                                  "'echo started; sleep 600'; echo status $?",
                                  NULL};

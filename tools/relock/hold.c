@@ -97,8 +97,8 @@ static uint64_t time_to_connect(const struct hold *hold)
 /* The client has the time of the attempt that made it for all its life. */
 static void take_usual_time(struct hold *hold, struct relock_options *settings)
 {
-    uint64_t usual_ms = hold->settings.connect_timeout_ms ? hold->settings.connect_timeout_ms
-                                                          : CONNECT_MS;
+    uint64_t usual_ms =
+        hold->settings.connect_timeout_ms ? hold->settings.connect_timeout_ms : CONNECT_MS;
     struct relock_client *usual;
 
     if (settings->connect_timeout_ms == usual_ms)
