@@ -375,8 +375,8 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     hold->state = RELOCK_HOLD_LOST;
     hold->lost_reason = reason;
     RELOCK_PROBE(lost, hold->resource->name, hold->owner, reason);
-    /* The server still has it, for most of a lease. */
-    hold->is_left = reason == RELOCK_LOST_REPLICAS;
+    /* The server still has it, for most of a lease. A collection has nothing there. */
+    hold->is_left = reason == RELOCK_LOST_REPLICAS && !hold->resource->kind->is_collection;
     if (hold->is_left)
         release_now(hold, now_ms);
     relock_holds_arm(client, hold, now_ms);

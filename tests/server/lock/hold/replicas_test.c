@@ -275,6 +275,24 @@ static void a_hold_that_replicas_do_not_acknowledge_is_free_for_others(void **st
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
+/* It has nothing in Redis: its members have. */
+static void a_multi_lock_is_lost_with_a_member_that_replicas_do_not_acknowledge(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = renewing_client(f, LEASE_MS);
+    struct relock_lock *member = fixture_lock(f, client, "orders");
+    struct relock_lock *multi = NULL;
+
+    assert_result(relock_multilock_new(&member, 1, &multi), RELOCK_OK);
+    assert_result(relock_lock(multi), RELOCK_OK);
+    server_pause(replica);
+    assert_true(losses_wait(f->losses, 1, LEASE_MS + SOON_MS));
+    assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_REPLICAS);
+    assert_string_equal(losses_get(f->losses, 0).name, "orders");
+    assert_result(relock_unlock(multi), RELOCK_LOST);
+    relock_lock_free(multi);
+}
+
 struct certainty {
     struct relock_lock *lock;
     uint64_t until_ms; /* as it was */
@@ -525,6 +543,7 @@ int main(void)
         REPLICA_TEST(a_read_hold_is_lost_after_a_lease_without_acknowledged_renewals),
         REPLICA_TEST(a_plain_hold_is_lost_after_a_lease_without_acknowledged_renewals),
         REPLICA_TEST(a_hold_that_replicas_do_not_acknowledge_is_free_for_others),
+        REPLICA_TEST(a_multi_lock_is_lost_with_a_member_that_replicas_do_not_acknowledge),
         REPLICA_TEST(a_replica_that_returns_in_time_keeps_the_hold),
         REPLICA_TEST(no_release_stands_behind_wait),
         REPLICA_TEST(a_client_that_waits_for_replicas_is_freed),
