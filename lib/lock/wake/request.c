@@ -58,12 +58,14 @@ static void add_entry(struct relock_request *request, const struct relock_client
     add_text(request, request->entry, relock_keys_entry(request->entry, client->id, side));
 }
 
-/* Of a fair lock: how long a silent waiter keeps its place. */
+/* Of a fair lock: how long a silent waiter keeps its place. Other locks have what the options say.
+ */
 static uint64_t patience_of(const struct relock_resource *resource)
 {
-    unsigned set_ms =
-        atomic_load_explicit(&resource->primary->set.patience_ms, memory_order_relaxed);
+    unsigned set_ms = 0;
 
+    if (resource->kind->is_queued)
+        set_ms = atomic_load_explicit(&resource->primary->set.patience_ms, memory_order_relaxed);
     return set_ms > 0 ? set_ms : resource->client->options.recheck_ms * RECHECKS_TO_LIVE;
 }
 

@@ -62,6 +62,21 @@ static struct actor *begin_waiting(struct fixture *f, struct relock_lock *lock)
     return waiting;
 }
 
+/* They are for locks that nobody watches. */
+static void a_waiter_sends_nothing_however_short_its_pauses_are(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = plain_handle(f, calm(f, 0));
+    struct actor *waiting;
+
+    assert_result(relock_spinlock_set_pauses(lock, 1, 1), RELOCK_OK);
+    waiting = begin_waiting(f, lock);
+    assert_sleeps(f);
+    assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
 static void assert_gets_it(struct actor *waiting, struct relock_lock *lock)
 {
     uint64_t since_ms = now_ms();
@@ -274,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_waiter_sends_nothing_until_the_lock_is_deleted),
+        SERVER_TEST(a_waiter_sends_nothing_however_short_its_pauses_are),
         SERVER_TEST(a_waiter_is_woken_when_the_lease_ends_early),
         SERVER_TEST(a_waiter_is_woken_when_all_keys_are_flushed),
         SERVER_TEST(a_waiter_sleeps_on_when_the_lease_is_extended),
