@@ -28,7 +28,8 @@
  *                   end_renewal; relock_holds_will_verify              holds.c
  *   end_thread      relock_holds_find                                  holds.c
  *
- * Left out: threads that wait (a lock for which one waits is not kept), further levels and queries
+ * Left out: threads that wait (a lock for which one waits is not kept), owners of lost holds while
+ * others use the lock (no shortcut is opened meanwhile), further levels and queries
  * (they begin with relock_resource_find, which closes), and the memory of a shortcut, which lives as
  * long as the handles.
  *

@@ -97,7 +97,9 @@ static void open_shortcut(const struct relock_client *client, const struct reloc
 
     if (hold->is_reused)
         relock_shortcut_prepare(hold->resource);
-    if (!hold->resource->deferrals && relock_holds_will_verify(hold, now_ms))
+    /* Owners of lost holds are refused, which the word does not tell. */
+    if (!hold->resource->deferrals && !hold->resource->holds &&
+        relock_holds_will_verify(hold, now_ms))
         relock_shortcut_open(hold->resource, &terms);
 }
 

@@ -111,6 +111,26 @@ static void pairs_end_soon_when_the_lock_was_taken(void **state)
     assert_true(kind_peer_unlock(f, "orders"));
 }
 
+/* Meanwhile another thread makes pairs of the lock, which is free. */
+static void the_owner_of_a_lost_hold_acquires_no_further_level(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        keeping_client(f, &(struct relock_options){.watchdog_timeout_ms = LONG_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *loser = actor_start();
+
+    assert_result(actor_lock(loser, lock), RELOCK_OK);
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    warm_up(lock);
+    warm_up(lock);
+    assert_result(actor_lock(loser, lock), RELOCK_LOST);
+    assert_result(actor_unlock(loser, lock), RELOCK_LOST);
+    assert_result(actor_unlock(loser, lock), RELOCK_NOT_OWNER);
+    warm_up(lock);
+}
+
 static void another_client_waits_for_the_release(void **state)
 {
     struct fixture *f = *state;
@@ -271,6 +291,7 @@ int main(void)
         SERVER_TEST(a_grant_describes_the_hold),
         SERVER_TEST(a_lock_that_is_used_all_the_time_is_verified),
         KINDS_TEST_OF(pairs_end_soon_when_the_lock_was_taken, reentrant),
+        SERVER_TEST(the_owner_of_a_lost_hold_acquires_no_further_level),
         KINDS_TEST_OF(another_client_waits_for_the_release, reentrant),
         KINDS_TEST_OF(the_lock_of_a_thread_that_ends_is_released, reentrant),
         KINDS_TEST_OF(the_lock_of_a_thread_that_ends_is_released, spin),
