@@ -259,7 +259,8 @@ void relock_request_many_add(struct relock_request_many *many, const struct relo
     if (renews)
         leases[i] = (struct relock_text){many->leases[i],
                                          relock_decimal(many->leases[i], hold->renewal_ms)};
-    if (leases[i].len != leases[0].len || memcmp(leases[i].data, leases[0].data, leases[i].len))
+    if (leases[i].len != leases[0].len ||
+        memcmp(leases[i].data, leases[0].data, leases[i].len) != 0)
         many->call.n_more = many->n - 1 + 2 * many->n;
 }
 
