@@ -81,7 +81,7 @@ bool relock_is_mine(struct relock_lock *lock)
 
 /* ---- from Redis ---------------------------------------------------------------------------- */
 
-/* Waits for deferred releases. What is left of the time limit is for the servers. */
+/* Waits for deferred releases. The servers have the rest of the time limit. */
 static void await_releases(struct relock_lock *lock, uint64_t *deadline_ms)
     RELOCK_REQUIRES(lock->client->mutex)
 {
