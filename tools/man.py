@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Makes the manual pages from include/relock.h: one for each function, struct and callback.
 
-    man.py HEADER VERSION --list      prints the names of the files, without the folder
-    man.py HEADER VERSION FOLDER      writes them
+    man.py HEADER EXAMPLES VERSION --list      prints the names of the files, without the folder
+    man.py HEADER EXAMPLES VERSION FOLDER      writes them
+
+A function of the C file EXAMPLES is the example of the pages that the comment above it names.
 
 Functions that share a comment share a page, and so do an opaque struct and its constructor. The
 other names are links to it. relock.7 is the comment at the top of the header.
@@ -13,7 +15,8 @@ import re
 import sys
 import time
 
-from man_text import literal, name, paragraphs, prose, returns
+from man_results import Results, blocks_of
+from man_text import code, definitions, literal, name, paragraphs, prose
 
 SECTION = re.compile(r"^/\* -{4,} (.+?) -{4,} \*/\n", re.M)
 DOC = re.compile(r"^/\*\*(.*?)\*/\n", re.M | re.S)
@@ -22,7 +25,10 @@ STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.M | re.S)
 FIELD = re.compile(r"\s*(?:/\*(.*?)\*/\s*)?([^;/]+;)(?:[ \t]*/\*(.*?)\*/)?", re.S)
 CONSTANTS = re.compile(r"^(?:/\*(?:(?!\*/).)*\*/\n)?(?:#define RELOCK_[A-Z_]+ [^\\\n_]\S*.*\n)+",
                        re.M | re.S)
-STATUS = re.compile(r'^    XX\((\w+), (-?\d+), "(.*?)"\)', re.M)
+STATUS = re.compile(r'^    XX\((\w+), (-?\d+),[\s\\]*"(.*?)"\)', re.M)
+COMMON_ERROR = re.compile(r"^    (RELOCK_E_\w+) +(.*)$", re.M)
+EXAMPLE = re.compile(r"^/\* (relock_\w+(?:,\s+(?:\* )?relock_\w+)*) \*/\nstatic .*?^\{\n(.*?)^\}\n",
+                     re.M | re.S)
 TOPIC = re.compile(r"([A-Z][\w ]+)\.\s")
 
 
@@ -116,19 +122,22 @@ def fields(body):
     return lines
 
 
-def write_page(page, version, others):
+def write_page(page, version, others, results, examples):
     about, threads, result = page.split()
     lines = head(page.names[0], 3, version, page.names, first_sentence(about))
     lines += [".SH SYNOPSIS", ".nf", name("#include <relock.h>"), ""]
-    for code in page.constants + [one.code[0] for one in page.types] + page.code:
-        lines += [name(line) for line in code.rstrip("\n").split("\n")] + [""]
+    for declared in page.constants + [one.code[0] for one in page.types] + page.code:
+        lines += [name(line) for line in declared.rstrip("\n").split("\n")] + [""]
     lines[-1] = ".fi"
     lines += [".SH DESCRIPTION", *paragraphs(about + page.intro)]
     lines += fields(page.fields) if page.fields else []
     for one in page.types:
         lines += [f".SH STRUCT {one.names[0].upper()}", *paragraphs(one.lines)]
     lines += [".SH THREADS", *paragraphs(threads.split("\n"))] if threads else []
-    lines += [".SH RETURN VALUE", *returns(result)] if result else []
+    lines += [".SH RETURN VALUE", *definitions(blocks_of(result))] if result else []
+    for heading, found in results.complete(page.names[0]):
+        lines += [f".SS {heading}", *definitions(found)]
+    lines += [".SH EXAMPLES", *code(examples[page.names[0]])] if page.names[0] in examples else []
     near = [other.names[0] for other in others if other.section == page.section and other != page]
     return lines + see_also(near)
 
@@ -156,22 +165,30 @@ def write_overview(top, statuses, pages, version):
     return lines
 
 
-def files(header, version):
+def examples_of(source):
+    return {one: body for names, body in EXAMPLE.findall(source) for one in re.findall(r"\w+", names)}
+
+
+def files(header, source, version):
     top, statuses, pages = read(header)
+    results = Results({name: page.split()[2] for page in pages for name in page.names},
+                      {"RELOCK_" + status: text for status, _, text in statuses},
+                      dict(COMMON_ERROR.findall("\n".join(top))))
+    examples = examples_of(source)
     made = {"relock.7": write_overview(top, statuses, pages, version),
             "relock.3": [".so man7/relock.7"]}
     for page in pages:
-        made[page.names[0] + ".3"] = write_page(page, version, pages)
+        made[page.names[0] + ".3"] = write_page(page, version, pages, results, examples)
     for page in pages:
         for link in page.names[1:] + [one.names[0] for one in page.types]:
             made.setdefault(link + ".3", [f".so man3/{page.names[0]}.3"])
     return made
 
 
-def main(header, version, folder):
+def main(header, source, version, folder):
     # Packagers set this date. Without it, that of the header.
     os.environ.setdefault("SOURCE_DATE_EPOCH", str(int(os.stat(header).st_mtime)))
-    made = files(pathlib.Path(header).read_text(), version)
+    made = files(pathlib.Path(header).read_text(), pathlib.Path(source).read_text(), version)
     if folder == "--list":
         print("\n".join(sorted(made)))
         return

@@ -2,9 +2,6 @@
 import re
 import textwrap
 
-ITEM = re.compile(r"(RELOCK_\w+)\s{2,}(.*)")
-STARTS = ("RELOCK_", "*", "the common errors", "the result for")  # a line of "Returns:" that continues none
-
 
 def literal(text):
     """Code: a hyphen is a minus there, and no quote is typographic."""
@@ -42,8 +39,7 @@ def paragraphs(lines, topic=None):
         if not block:
             continue
         if block.startswith("    "):
-            code = [literal(line) for line in textwrap.dedent(block).split("\n")]
-            out += [".PP", ".RS 4", ".nf", *code, ".fi", ".RE"]
+            out += [".PP", *code(block)]
         elif block.startswith("- "):
             for item in re.split(r"^- ", block, flags=re.M)[1:]:
                 out += [".IP \\(bu 2", prose(item)]
@@ -54,19 +50,14 @@ def paragraphs(lines, topic=None):
     return out[1:] if out[:1] == [".PP"] else out
 
 
-def returns(text):
-    """A list of results, each with what it means, and sentences between them."""
-    blocks = []  # name or None, text
-    for line in textwrap.dedent(" " * 9 + text.lstrip()).split("\n"):
-        item = ITEM.match(line)
-        if item:
-            blocks.append([item[1], item[2]])
-        elif blocks and not line.startswith(STARTS) and (
-                line.startswith(" ") or blocks[-1][0] is None):
-            blocks[-1][1] += " " + line.strip()
-        else:
-            blocks.append([None, line])
+def definitions(blocks):
+    """A list of names, each with what it means, and of sentences, which have no name."""
     out = []
     for item, meaning in blocks:
         out += [".TP", name(item), prose(meaning)] if item else [".PP", prose(meaning)]
     return out[1:] if out[:1] == [".PP"] else out
+
+
+def code(text):
+    lines = [literal(line) for line in textwrap.dedent(text).strip("\n").split("\n")]
+    return [".RS 4", ".nf", *lines, ".fi", ".RE"]

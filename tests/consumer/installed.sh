@@ -61,7 +61,7 @@ with_its_data()
 {
     local page script
 
-    for page in $(tools/man.py include/relock.h 0 --list); do
+    for page in $(tools/man.py include/relock.h examples/pages.c 0 --list); do
         [[ -s $prefix/share/man/man${page##*.}/$page ]] || { echo "no $page" && return 1; }
     done
     for script in "$prefix"/share/relock/scripts/*.lua; do

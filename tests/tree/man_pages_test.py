@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The manual pages have each function, struct, callback and constant of the header, and its text.
+"""The manual pages have each function, struct, callback and constant of the header, and its text; each
+result that a function returns; and an example of each function.
 
-    man_pages_test.py MAN_PY HEADER
+    man_pages_test.py MAN_PY HEADER EXAMPLES
 
 The formatters that this system has, groff and mandoc, must have nothing to say about them.
 """
@@ -15,6 +16,7 @@ import tempfile
 DOC = re.compile(r"^/\*\*(.*?)\*/\n(?:.*\n)*?.*?\b(relock_\w+|RELOCK_SCOPE)(?= \{|[;(])", re.M | re.S)
 NAME = re.compile(r"^(?:RELOCK_API|typedef|struct) .*?\b(relock_\w+)(?= \{|[;(])", re.M)
 STRUCT = re.compile(r"^struct (relock_\w+) \{\n(.*?)^\};", re.M | re.S)
+FUNCTION = re.compile(r"^RELOCK_API .*?\b(relock_\w+)\(", re.M)
 CONSTANT = re.compile(r"^#define (RELOCK_[A-Z_]+[A-Z]) [^\\\n_]", re.M)
 FORMATTERS = [["groff", "-man", "-Tutf8", "-ww", "-z"], ["mandoc", "-Tlint", "-Wwarning"]]
 
@@ -45,6 +47,12 @@ def faults_of(folder, header):
         text = page_of(folder, name)
         if name not in text.partition(".SH NAME\n")[2].partition(".SH DESC")[0]:
             yield f"{name} has no page"
+    for name in FUNCTION.findall(header):
+        page = page_of(folder, name)
+        if not re.search(rf"^\.SH EXAMPLES\n.*\b{name}\(", page, re.M | re.S):
+            yield f"the page of {name} has no example"
+        if "common error" in page and "RELOCK_E_FORKED" not in page:
+            yield f"the page of {name} does not name the common errors"
     every = "".join(path.read_text() for path in folder.iterdir())
     for constant in CONSTANT.findall(header):
         if constant not in every:
@@ -78,10 +86,10 @@ def complaints_about(folder):
             yield from done.stdout.splitlines()
 
 
-def main(man_py, header):
+def main(man_py, header, examples):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        subprocess.run([man_py, header, "0.0.0", folder], check=True)
+        subprocess.run([man_py, header, examples, "0.0.0", folder], check=True)
         wrong = [*faults_of(folder, pathlib.Path(header).read_text()), *complaints_about(folder)]
         print("\n".join(wrong) or f"{len(list(folder.iterdir()))} pages")
     return bool(wrong)
