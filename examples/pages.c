@@ -553,7 +553,6 @@ static void run(struct relock_client *client, struct relock_lock *orders)
     must(write_with_a_token(client), "write_with_a_token");
     must(poll_for_it(client), "poll_for_it");
     must(share_with_redis_py(client), "share_with_redis_py");
-    must(drain(client, orders), "drain");
 }
 
 int main(int argc, char **argv)
@@ -566,11 +565,12 @@ int main(int argc, char **argv)
     must(make_and_free(options.url, password), "make_and_free");
     must(relock_client_new(&options, &client), "connect");
     must(relock_lock_new(client, "orders", &orders), "make a lock");
-    if (password)
-        must(rotate_password(client, password), "rotate_password");
     run_with_two_locks(client);
     run_with_three_servers(&options);
     run(client, orders);
+    if (password)
+        must(rotate_password(client, password), "rotate_password");
+    must(drain(client, orders), "drain");
     relock_lock_free(orders);
     relock_client_free(client);
     if (n_sold != 16) {
