@@ -7,7 +7,8 @@
 #     ./tests/run.sh asan format      these steps; --long is their long form
 #
 # A step runs the suites that can find more than the gcc build: tests/meson.build has the suites
-# and the marks. In its long form a step runs all suites.
+# and the marks. In its long form a step runs all suites. In `all`, each sanitizer runs a half of the
+# tests of the library, which changes from commit to commit (tests/run/half.py).
 #
 # Builds and logs are below build-tests/. The last lines list the skipped tests with the reasons, the
 # unsteady tests, the failures and the counts: each test of each variant, and each check as one.
@@ -25,6 +26,7 @@ source tests/run/report.sh
 out='build-tests'
 export CCACHE_NOHASHDIR=yes # the folder of the clone is in no file but in debug information
 long=no
+halves=no
 background=
 
 main()
@@ -42,6 +44,7 @@ main()
         steps=' gcc '
     fi
     [[ " $* " != *' all '* || $long == no ]] || steps+="$long_variants $long_checks "
+    [[ " $* " != *' all '* || $long == yes ]] || halves=yes
     for step in $steps; do
         if [[ " $variants $long_variants $checks $long_checks " != *" $step "* ]]; then
             echo "$0: no step $step; there are: all $variants $long_variants $checks $long_checks" >&2

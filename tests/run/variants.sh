@@ -16,6 +16,10 @@ choose()
     local brief='' whole='' suite
 
     case $1 in
+    asan | tsan)
+        choose_for_sanitizer "$1"
+        return
+        ;;
     tls) brief='wire' whole='server faults' ;;
     clang) brief='unit wire stress' whole='unit server faults stress chaos bench' ;;
     valgrind) brief='unit wire' whole='unit server faults' ;;
@@ -30,14 +34,34 @@ choose()
     done
 }
 
+# What `all` runs is divided: a half of the tests for each sanitizer.
+choose_for_sanitizer()
+{
+    local which=first name
+
+    chosen=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop)
+    [[ $long == no ]] || return 0
+    chosen+=(--no-suite script --no-suite bench --no-suite long)
+    # What chaos finds are schedules, and tsan has more of them.
+    [[ $1 == tsan ]] || chosen+=(--no-suite chaos)
+    [[ $halves == yes ]] || return 0
+    [[ $1 == asan ]] || which=second
+    while read -r name; do
+        chosen+=("$name")
+    done < <(tests/run/half.py "$out/$1" "$which" "${chosen[@]}")
+}
+
 build()
 {
+    case $1 in
+    asan) configure gcc asan -Db_sanitize=address,undefined ;;
+    tsan) configure gcc tsan -Db_sanitize=thread ;;
+    esac || return
     choose "$1"
     case $1 in
     gcc | tls | valgrind) build_with gcc gcc ;;
     clang) build_for_tests clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
-    asan) build_with gcc asan -Db_sanitize=address,undefined ;;
-    tsan) build_with gcc tsan -Db_sanitize=thread ;;
+    asan | tsan) build_for_tests gcc "$1" ;;
     static) build_with gcc static -Ddefault_library=static ;;
     no-tls) build_for_tests gcc no-tls -Dtls=disabled -Dexamples=false ;;
     fleet | redisson | interop)
@@ -88,10 +112,7 @@ build_version()
 test_variant()
 {
     # An old sanitizer cannot handle the address randomisation of today's kernels.
-    local still=() without=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop)
-
-    [[ $long == yes ]] || without+=(--no-suite script --no-suite bench)
-    choose "$1"
+    local still=()
 
     [[ -e $out/$1.built || -e $out/$1.failed ]] || echo "         $1: it is being built"
     until [[ -e $out/$1.built || -e $out/$1.failed ]] || ! kill -0 "$background" 2>/dev/null; do
@@ -102,6 +123,7 @@ test_variant()
         return
     fi
 
+    choose "$1"
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
     gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop ;;
@@ -140,14 +162,12 @@ test_variant()
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-        # What chaos finds are schedules, and tsan has more of them.
-        [[ $long == yes ]] || without+=(--no-suite chaos)
-        RELOCK_TEST_SLOW=2 run_tests asan asan "${without[@]}" --timeout-multiplier 3 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests asan asan "${chosen[@]}" --timeout-multiplier 3 "${still[@]}"
         ;;
     tsan)
         # After fork() the child still counts the threads of its parent.
         export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
-        RELOCK_TEST_SLOW=2 run_tests tsan tsan "${without[@]}" --timeout-multiplier 5 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests tsan tsan "${chosen[@]}" --timeout-multiplier 5 "${still[@]}"
         ;;
     valgrind)
         RELOCK_TEST_SLOW=2 run_tests valgrind gcc "${chosen[@]}" \
