@@ -45,13 +45,11 @@ static int ping(struct relock_client *client)
  * work, too. */
 static int try_lock(struct relock_lock *lock)
 {
-    const struct relock_options *options = &lock->client->options;
     struct relock_how how = {.owner = relock_owner_new()};
     int r = relock_acquire(lock, &how, NULL);
 
     if (r == RELOCK_OK)
-        r = relock_release_by(lock, how.owner, relock_clock_in(options->release_timeout_ms), true,
-                              false);
+        r = relock_release_by(lock, how.owner, 0, true, false);
     return r == RELOCK_BUSY ? RELOCK_OK : r;
 }
 

@@ -349,7 +349,8 @@ proctype thread(byte t)
     do
     :: asks == 0 -> break
     :: else ->
-        atomic {                                            /* enter() */
+        atomic {                                            /* enter(); what a driver then sends
+             * alone, or puts into the queue itself, nobody else can take: the same */
             asks--;
             alive[t] = true; ended[t] = false; drives[t] = false; gate[t] = false; out = false;
             queued[t] = true; sent[t] = false; ran[t] = false;

@@ -178,7 +178,7 @@ STEP void nest(struct acquire_call *call, struct relock_hold *hold)
 /* Commands about one hold run one at a time. */
 STEP void stay_behind(struct acquire_call *call, struct relock_hold *hold)
 {
-    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t now_ms = relock_acquire_now_ms(&call->acquire);
 
     if (call->late_ms == 0)
         call->late_ms = relock_acquire_end_ms(&call->acquire, now_ms);
@@ -196,13 +196,12 @@ STEP bool is_behind_release(struct acquire_call *call)
 {
     struct relock_acquire *acquire = &call->acquire;
     struct relock_hold *hold = relock_defer_first(acquire->resource, call->serial);
-    uint64_t now_ms;
+    uint64_t now_ms = relock_acquire_now_ms(acquire);
 
     if (!hold || relock_take_is_stopped(acquire))
         return false;
     if (acquire->awaits_us == 0)
-        acquire->awaits_us = relock_clock_now_us();
-    now_ms = relock_clock_now_ms();
+        acquire->awaits_us = acquire->now_us;
     if (call->releases_ms == 0)
         call->releases_ms = relock_acquire_limit_ms(acquire, now_ms);
     if (now_ms < call->releases_ms) {
@@ -256,6 +255,7 @@ STEP void step(struct relock_async *base)
 {
     struct acquire_call *call = (struct acquire_call *)base;
 
+    relock_acquire_read_clock(&call->acquire);
     switch (call->phase) {
     case BEGINS:
         call->is_watching = call->how.cancel != NULL;

@@ -48,7 +48,7 @@ STEP void send_script(struct release_call *call, struct relock_hold *hold, enum 
     relock_async_command_begin(&call->base.command, hold, call->deadline_ms);
 }
 
-STEP void release(struct release_call *call, struct relock_hold *hold)
+STEP void release(struct release_call *call, struct relock_hold *hold, uint64_t now_us)
 {
     struct relock_lock *lock = &call->base.lock;
 
@@ -59,7 +59,7 @@ STEP void release(struct release_call *call, struct relock_hold *hold)
     } else if (hold->count > 0) {
         relock_levels_begin(hold, 0);
         send_script(call, hold, LEAVES);
-    } else if (!relock_release_begin_last(lock, hold, &call->view)) {
+    } else if (!relock_release_begin_last(lock, hold, now_us, &call->view)) {
         finish(call, RELOCK_OK);
     } else {
         call->joins = relock_commands_waits_again(lock->client, hold);
@@ -77,7 +77,8 @@ STEP void begin(struct release_call *call)
 {
     struct relock_lock *lock = &call->base.lock;
     struct relock_hold *hold = relock_resource_find(lock->resource, call->owner);
-    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t now_us = relock_clock_now_us();
+    uint64_t now_ms = now_us / 1000;
 
     relock_async_sleep(&call->base, RELOCK_NEVER);
     if (!hold) {
@@ -94,7 +95,7 @@ STEP void begin(struct release_call *call)
         return;
     }
     relock_holds_check_time(lock->client, hold, now_ms);
-    release(call, hold);
+    release(call, hold, now_us);
 }
 
 static void step(struct relock_async *base)

@@ -67,7 +67,7 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     /* An owner has one hold: another thread has acquired it for the same owner meanwhile. */
     if (relock_resource_find(acquire->resource, acquire->waiter.owner)) {
         r = RELOCK_AGAIN;
-    } else if (r == RELOCK_OK && relock_clock_now_ms() >= answer->valid_until_ms) {
+    } else if (r == RELOCK_OK && relock_acquire_now_ms(acquire) >= answer->valid_until_ms) {
         relock_acquire_keep_why(acquire, "granted too late, with the lease almost over; released");
         r = RELOCK_E_CONN;
     }
@@ -77,7 +77,7 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     }
     hold->acked_replicas = answer->acked_replicas;
     hold->recalled |= answer->busy.is_awaited;
-    relock_holds_begin(acquire->client, hold, &acquire->waiter, answer->sent_ms);
+    relock_holds_begin(acquire->client, hold, &acquire->waiter, answer->sent_ms, acquire->now_us);
     relock_line_granted(acquire->client, acquire->resource, acquire->joins);
     acquire->hold = relock_holds_ref(hold);
     acquire->valid_until_ms = answer->valid_until_ms;
@@ -200,8 +200,9 @@ struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relo
 
     if (!hold)
         return NULL;
-    acquire->asked_us = relock_clock_now_us();
-    *answer = (struct relock_answer){.sent_ms = acquire->asked_us / 1000, .why = acquire->why};
+    acquire->asked_us = acquire->now_us;
+    *answer =
+        (struct relock_answer){.sent_ms = relock_acquire_now_ms(acquire), .why = acquire->why};
     if (queue->silent_ms == 0)
         queue->silent_ms = answer->sent_ms;
     if (queue->queue == &acquire->waiter)
@@ -219,18 +220,19 @@ int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
                    const struct relock_answer *answer, uint64_t began_ms)
 {
     struct relock_resource *queue = acquire->waiter.queues_on;
-    uint64_t end_us = relock_clock_now_us();
     bool waits = answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries;
     struct relock_contention *contention =
         waits ? relock_resource_contend(queue) : queue->contention;
     int r;
 
+    relock_acquire_read_clock(acquire);
     if (contention)
-        contention->asked_ms = end_us / 1000;
+        contention->asked_ms = relock_acquire_now_ms(acquire);
     if (answer->result != RELOCK_E_CONN)
         queue->silent_ms = 0;
     if (answer->verdict != RELOCK_VERDICT_FAILED && !queue->kind->is_composite)
-        relock_meter_add(&acquire->client->guarded.stats.round_trip, end_us - acquire->asked_us);
+        relock_meter_add(&acquire->client->guarded.stats.round_trip,
+                         acquire->now_us - acquire->asked_us);
     r = take_answer(acquire, hold, answer, began_ms);
     acquire->waiter.is_asking = false;
     return r;

@@ -148,8 +148,9 @@ int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
 int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
 
 /*
- * As relock_release and relock_extend, with checked arguments and a deadline for the answer.
- * `counts`: the program has made the call. `may_defer`: it need not wait for the answer.
+ * As relock_release and relock_extend, with checked arguments and a deadline for the answer; 0, of
+ * a release: as the options say. `counts`: the program has made the call. `may_defer`: it need not
+ * wait for the answer.
  */
 int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts,
                       bool may_defer);
@@ -181,10 +182,10 @@ struct relock_release_view {
     bool is_deferred;  /* the call has returned RELOCK_OK without the answer */
 };
 
-/* The last release, before and after the operation `release`; the count is already 0. The first
- * step returns false if the hold was handed off, so that Redis is not asked. The second returns as
- * relock_release. */
-bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold,
+/* The last release, before and after the operation `release`; the count is already 0. It begins at
+ * `now_us`. The first step returns false if the hold was handed off, so that Redis is not asked.
+ * The second returns as relock_release. */
+bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold, uint64_t now_us,
                                struct relock_release_view *view)
     RELOCK_REQUIRES(lock->client->mutex);
 int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,

@@ -82,7 +82,7 @@ static void let_others_go_first(struct relock_lock *lock, bool is_subscribed,
                               now_ms);
 }
 
-bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold,
+bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold, uint64_t now_us,
                                struct relock_release_view *view)
 {
     struct relock_resource *resource = lock->resource;
@@ -91,7 +91,7 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->owner = hold->owner;
     view->is_subscribed = relock_subscription_is_active(resource);
     view->line = relock_resource_view_line(resource);
-    view->began_us = relock_clock_now_us();
+    view->began_us = now_us;
     view->held_us = view->began_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
     view->is_deferred = false;
@@ -153,14 +153,15 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
 }
 
 __attribute__((flatten)) static int release_last(struct relock_lock *lock, struct relock_hold *hold,
-                                                 uint64_t deadline_ms, bool may_defer)
+                                                 uint64_t now_us, uint64_t deadline_ms,
+                                                 bool may_defer)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_release_view view;
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.why = why};
 
-    if (!relock_release_begin_last(lock, hold, &view) ||
+    if (!relock_release_begin_last(lock, hold, now_us, &view) ||
         (may_defer && relock_defer(lock, hold, &view, deadline_ms)))
         return RELOCK_OK;
     lock->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
@@ -241,13 +242,16 @@ int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
 static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool may_defer)
     RELOCK_REQUIRES(lock->client->mutex)
 {
+    uint64_t now_us = relock_clock_now_us();
     struct relock_hold *hold;
     bool in_time = true;
 
+    if (deadline_ms == 0)
+        deadline_ms = relock_clock_after(now_us / 1000, lock->client->options.release_timeout_ms);
     for (;;) {
         hold = relock_resource_find(lock->resource, owner);
         if (hold && !hold->busy)
-            relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
+            relock_holds_check_time(lock->client, hold, now_us / 1000);
         if (hold && hold->state == RELOCK_HOLD_LOST && !relock_losses_block(hold))
             break;
         if (relock_callback_is_inside())
@@ -259,6 +263,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
         if (!in_time)
             return relock_release_late(lock, owner, true);
         in_time = relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms);
+        now_us = relock_clock_now_us();
     }
 
     if (--hold->count == 0)
@@ -266,7 +271,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
     if (hold->state == RELOCK_HOLD_LOST)
         return relock_release_lost(lock->client, hold, deadline_ms);
     return hold->count > 0 ? relock_levels_remove(lock, hold, deadline_ms)
-                           : release_last(lock, hold, deadline_ms, may_defer);
+                           : release_last(lock, hold, now_us, deadline_ms, may_defer);
 }
 
 int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts,
@@ -291,8 +296,7 @@ int relock_release(struct relock_lock *lock, uint64_t owner)
         return RELOCK_E_INVALID;
     if (owner == 0 && relock_shortcut_give(lock->resource))
         return RELOCK_OK;
-    return relock_release_by(lock, owner, relock_clock_in(lock->client->options.release_timeout_ms),
-                             true, true);
+    return relock_release_by(lock, owner, 0, true, true);
 }
 
 int relock_unlock(struct relock_lock *lock)

@@ -150,6 +150,7 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t until_ms)
     else
         (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
     relock_mutex_lock(&acquire->client->mutex);
+    relock_acquire_read_clock(acquire);
     relock_waiter_woken(acquire);
 }
 
@@ -169,7 +170,7 @@ static bool has_tried_enough(const struct relock_acquire *acquire)
 enum relock_waiter_step relock_waiter_next(struct relock_acquire *acquire, uint64_t *until_ms,
                                            int *result)
 {
-    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t now_ms = relock_acquire_now_ms(acquire);
     bool is_late = now_ms >= relock_acquire_until_ms(acquire);
     bool may_ask = false;
 
@@ -263,26 +264,30 @@ static void init_waiter(struct relock_acquire *acquire)
     relock_gate_init(&acquire->waiter.gate);
 }
 
-static uint64_t deadline_of(const struct relock_how *how)
+static uint64_t deadline_of(const struct relock_how *how, uint64_t now_ms)
 {
     if (how->wait_ms == RELOCK_FOREVER)
         return RELOCK_NEVER;
-    return relock_clock_in(how->wait_ms > 0 ? (uint64_t)how->wait_ms : 0);
+    return relock_clock_after(now_ms, how->wait_ms > 0 ? (uint64_t)how->wait_ms : 0);
 }
 
 void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
                       const struct relock_how *how, struct relock_cancel *stop, uint64_t give_up_ms)
 {
+    uint64_t now_us = relock_clock_now_us();
+    uint64_t now_ms = now_us / 1000;
+
     *acquire = (struct relock_acquire){
         .lock = lock,
         .client = lock->client,
         .resource = lock->resource,
         .how = how,
         .stop = stop,
+        .now_us = now_us,
         .lease_ms = how->lease_ms > 0 ? how->lease_ms : relock_resource_lease_ms(lock->resource),
-        .deadline_ms = deadline_of(how),
+        .deadline_ms = deadline_of(how, now_ms),
         .give_up_ms = relock_clock_sooner(
-            give_up_ms, relock_clock_in(lock->client->options.command_timeout_ms)),
+            give_up_ms, relock_clock_after(now_ms, lock->client->options.command_timeout_ms)),
     };
     init_waiter(acquire);
 }
@@ -382,8 +387,8 @@ int relock_take_join(struct relock_acquire *acquire)
     }
 
     RELOCK_PROBE(acquire, resource->name, acquire->waiter.owner, acquire->how->wait_ms);
-    acquire->joined_us = relock_clock_now_us();
-    acquire->waiter.joined_ms = acquire->joined_us / 1000;
+    acquire->joined_us = acquire->now_us;
+    acquire->waiter.joined_ms = relock_acquire_now_ms(acquire);
     if (acquire->awaits_us > 0)
         acquire->joined_us = acquire->awaits_us;
     acquire->waiter.joined_at = ++acquire->client->guarded.moment;
@@ -424,7 +429,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
 /* Another thread acts for the same owner: commands of one owner run one at a time. */
 static int wait_for_own(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    uint64_t until_ms = relock_acquire_end_ms(acquire, relock_clock_now_ms());
+    uint64_t until_ms = relock_acquire_end_ms(acquire, relock_acquire_now_ms(acquire));
     const struct relock_hold *hold;
 
     do {
@@ -457,17 +462,17 @@ bool relock_take_is_stopped(const struct relock_acquire *acquire)
 /* Whether the call can go on. A call that waits goes on in the queue. */
 static bool await_releases(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    uint64_t now_ms;
+    uint64_t limit_ms = relock_acquire_limit_ms(acquire, relock_acquire_now_ms(acquire));
+    bool has_ended;
 
     if (!acquire->resource->primary->deferrals)
         return true;
-    acquire->awaits_us = relock_clock_now_us();
-    now_ms = acquire->awaits_us / 1000;
-    if (relock_defer_await(acquire->client, acquire->resource, acquire,
-                           relock_acquire_limit_ms(acquire, now_ms)) ||
-        relock_take_is_stopped(acquire))
+    acquire->awaits_us = acquire->now_us;
+    has_ended = relock_defer_await(acquire->client, acquire->resource, acquire, limit_ms);
+    relock_acquire_read_clock(acquire);
+    if (has_ended || relock_take_is_stopped(acquire))
         return true;
-    if (!acquire->waiter.tries && relock_clock_now_ms() < acquire->deadline_ms)
+    if (!acquire->waiter.tries && relock_acquire_now_ms(acquire) < acquire->deadline_ms)
         return true;
     relock_acquire_keep_why(acquire, RELOCK_WHY_DEFERRED);
     return false;
@@ -479,7 +484,7 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
 
     if (!relock_owner_watch(acquire->waiter.owner))
         return RELOCK_E_NOMEM;
-    do {
+    for (;;) {
         struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
 
         if (!hold && !await_releases(acquire))
@@ -492,7 +497,10 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
             r = wait_for_own(acquire);
         else
             return relock_levels_add(acquire, hold);
-    } while (r == RELOCK_AGAIN);
+        if (r != RELOCK_AGAIN)
+            break;
+        relock_acquire_read_clock(acquire);
+    }
     relock_take_count(acquire, r);
     return r;
 }
@@ -507,20 +515,18 @@ static bool is_answer(int result)
 void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
 {
     struct relock_stats *stats = &acquire->client->guarded.stats;
-    uint64_t now_us, now_ms;
+    uint64_t now_ms = relock_acquire_now_ms(acquire);
 
     if (acquire->waiter.told)
         drop_told(acquire);
     if (!acquire->stop)
         relock_meter_end(stats->acquires, result);
     if (result == RELOCK_OK) {
-        now_us = relock_clock_now_us();
-        now_ms = now_us / 1000;
         if (acquire->joined_us > 0)
             RELOCK_PROBE(grant, acquire->resource->name, acquire->waiter.owner,
-                         now_us - acquire->joined_us);
+                         acquire->now_us - acquire->joined_us);
         if (!acquire->stop && acquire->joined_us > 0)
-            relock_meter_add(&stats->wait, now_us - acquire->joined_us);
+            relock_meter_add(&stats->wait, acquire->now_us - acquire->joined_us);
         relock_hold_report(acquire->hold, now_ms, grant);
         if (acquire->resource->kind->is_collection)
             grant->valid_ms = relock_clock_left(now_ms, acquire->valid_until_ms);

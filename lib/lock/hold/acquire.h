@@ -8,6 +8,7 @@
 #ifndef RELOCK_ACQUIRE_H
 #define RELOCK_ACQUIRE_H
 
+#include "base/clock.h"
 #include "lock/state/cancel.h"
 #include "lock/state/client.h"
 #include "lock/state/kind.h"
@@ -35,6 +36,7 @@ struct relock_acquire {
     struct relock_cancel *stop; /* of the call that collects several locks; NULL: none */
     bool is_vouched; /* constant: that call's owner had a hold on the client of the call */
     struct relock_cancel_wait stop_wait;
+    uint64_t now_us;      /* the clock, as read last: at the begin, and after all that takes time */
     uint64_t asked_us;    /* when its last attempt began */
     uint64_t awaits_us;   /* when it began to wait for a deferred release; 0: it did not */
     uint64_t joined_us;   /* when it began to ask or to wait for a first level; 0: it did not */
@@ -57,6 +59,17 @@ struct relock_acquire {
     const char *failed_name;  /* of a collection: the lock that could not be acquired; or NULL */
     char why[RELOCK_WHY_MAX]; /* of a failure, for the log */
 };
+
+/* Reads the clock. Call it after each wait and each command. */
+static inline void relock_acquire_read_clock(struct relock_acquire *acquire)
+{
+    acquire->now_us = relock_clock_now_us();
+}
+
+static inline uint64_t relock_acquire_now_ms(const struct relock_acquire *acquire)
+{
+    return acquire->now_us / 1000;
+}
 
 /* When a call that asks at `now_ms` ends: at its deadline, or at `give_up_ms`, but not before Redis
  * had its minimum of time to answer. */

@@ -188,12 +188,12 @@ bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, u
 
 /* ---- the next owner ------------------------------------------------------------------------ */
 
-static void take(struct relock_acquire *acquire, struct relock_hold *hold, uint64_t now_us)
+static void take(struct relock_acquire *acquire, struct relock_hold *hold)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    acquire->joined_us = now_us;
+    acquire->joined_us = acquire->now_us;
     acquire->waiter.queues_on = NULL;
-    relock_cache_give(acquire->client, hold, &acquire->waiter, now_us);
+    relock_cache_give(acquire->client, hold, &acquire->waiter, acquire->now_us);
     acquire->valid_until_ms = hold->valid_until_ms;
     acquire->hold = relock_holds_ref(hold);
 }
@@ -215,13 +215,14 @@ static int have_released(struct relock_acquire *acquire, struct relock_hold *hol
 int relock_cache_take(struct relock_acquire *acquire)
 {
     struct relock_hold *hold = relock_resource_cached(acquire->resource);
-    uint64_t now_us = relock_clock_now_us();
-    uint64_t now_ms = now_us / 1000;
+    uint64_t now_ms;
 
+    relock_acquire_read_clock(acquire);
+    now_ms = relock_acquire_now_ms(acquire);
     if (!acquire->waiter.renewed || now_ms >= hold->cache_until_ms ||
         !reuse_is_possible(acquire->client, hold, now_ms))
         return have_released(acquire, hold, now_ms);
-    take(acquire, hold, now_us);
+    take(acquire, hold);
     return RELOCK_OK;
 }
 

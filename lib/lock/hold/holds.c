@@ -211,12 +211,11 @@ static void start_lease(struct relock_hold *hold, uint64_t sent_ms, uint64_t lea
 }
 
 void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
-                        struct relock_waiter *waiter, uint64_t sent_ms)
+                        struct relock_waiter *waiter, uint64_t sent_ms, uint64_t now_us)
 {
-    uint64_t now_ms;
+    uint64_t now_ms = now_us / 1000;
 
-    hold->since_us = relock_clock_now_us();
-    now_ms = hold->since_us / 1000;
+    hold->since_us = now_us;
     relock_holds_assign(client, hold, waiter, now_ms);
     hold->resource->taken_ms = now_ms;
     if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */

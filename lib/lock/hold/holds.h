@@ -58,9 +58,10 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis granted it to the waiter, whose acquire was sent at `sent_ms`. */
+/* Redis granted it to the waiter, whose acquire was sent at `sent_ms`; `now_us`: the answer has
+ * come. */
 void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
-                        struct relock_waiter *waiter, uint64_t sent_ms)
+                        struct relock_waiter *waiter, uint64_t sent_ms, uint64_t now_us)
     RELOCK_REQUIRES(client->mutex);
 
 /* Redis granted a detached hold. */

@@ -108,7 +108,7 @@ static void name_failed(struct relock_acquire *acquire, const struct relock_hold
 int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,
                             struct relock_answer *answer)
 {
-    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t now_ms = relock_acquire_now_ms(acquire);
 
     *answer = (struct relock_answer){.sent_ms = now_ms, .why = acquire->why};
     relock_holds_check_time(acquire->client, hold, now_ms);
@@ -127,6 +127,7 @@ int relock_levels_add_end(struct relock_acquire *acquire, struct relock_hold *ho
 {
     int r;
 
+    relock_acquire_read_clock(acquire);
     if (answer->verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0)
         relock_holds_keep(acquire->client, hold, RELOCK_HOLD_RENEWED);
     r = conclude(acquire->client, hold, answer);

@@ -307,16 +307,16 @@ struct run {
  * then: its number may be that of another connection at this node. */
 static void kill_fence_at_its_node(const struct run *run)
 {
-    uint64_t limit_ms =
-        relock_clock_sooner(relock_clock_in(ELSEWHERE_MS), run->attempts.deadline_ms);
     struct relock_call *call = run->call;
     enum relock_fence_place place;
     struct relock_conn_id *fence;
     struct relock_node *node;
     struct relock_lane *lane;
+    uint64_t limit_ms;
 
     if (!call->fence || !*call->fence)
         return;
+    limit_ms = relock_clock_sooner(relock_clock_in(ELSEWHERE_MS), run->attempts.deadline_ms);
     place = relock_topology_fence_place(run->topology, *call->fence, run->node);
     if (place == RELOCK_FENCE_HERE)
         return;

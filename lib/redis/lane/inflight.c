@@ -242,7 +242,7 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
     DL_CONCAT(inflight->exchanges, exchanges);
     /* Also after the deadline: a command sent in part must be completed. */
     due_ms = relock_clock_sooner(due_ms, relock_inflight_due_ms(inflight));
-    r = relock_sync_conn_send(conn, relock_clock_later(due_ms, least_ms));
+    r = relock_sync_conn_send_now(conn, now_ms, relock_clock_later(due_ms, least_ms));
     /* The concatenation left `exchanges` in place as the tail of the list. */
     DL_FOREACH(exchanges, at)
     at->sent = at->starts < conn->n_sent;
@@ -290,11 +290,11 @@ static int distrust(struct relock_inflight *inflight, const char *what,
     return relock_sync_conn_distrust(&inflight->conn, what);
 }
 
-int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
+int relock_inflight_receive(struct relock_inflight *inflight, uint64_t now_ms, uint64_t until_ms,
                             struct relock_exchange **ended)
 {
     struct redisReply *reply;
-    int r = until_ms > 0 ? relock_sync_conn_receive_soon(&inflight->conn, until_ms, &reply)
+    int r = until_ms > 0 ? relock_sync_conn_receive_soon(&inflight->conn, now_ms, until_ms, &reply)
                          : relock_sync_conn_receive(&inflight->conn, 0, &reply);
 
     if (r == RELOCK_AGAIN)

@@ -119,7 +119,7 @@ static bool enter_posted(struct relock_lane *lane, struct relock_exchange *excha
     return enters;
 }
 
-/* Returns whether the caller drives. */
+/* Returns whether the caller drives. Then it is not in the queue, which is empty. */
 static bool enter(struct relock_lane *lane, struct relock_exchange *exchange)
 {
     bool drives;
@@ -127,9 +127,11 @@ static bool enter(struct relock_lane *lane, struct relock_exchange *exchange)
     relock_mutex_lock(&lane->mutex);
     drives = !lane->guarded.driven;
     lane->guarded.driven = true;
-    if (!drives)
+    exchange->queued = !drives;
+    if (!drives) {
         relock_gate_init(&exchange->gate);
-    DL_APPEND(lane->guarded.queue, exchange);
+        DL_APPEND(lane->guarded.queue, exchange);
+    }
     relock_mutex_unlock(&lane->mutex);
     return drives;
 }
@@ -250,9 +252,8 @@ static bool only_reads(struct relock_lane *lane, uint64_t now_ms)
            (atomic_load(&lane->retired) || now_ms >= relock_inflight_due_ms(&lane->inflight));
 }
 
-static int send_queue(struct relock_lane *lane, const struct relock_exchange *own)
+static int send_queue(struct relock_lane *lane, const struct relock_exchange *own, uint64_t now_ms)
 {
-    uint64_t now_ms = relock_clock_now_ms();
     struct relock_exchange *taken;
 
     if (only_reads(lane, now_ms))
@@ -262,13 +263,13 @@ static int send_queue(struct relock_lane *lane, const struct relock_exchange *ow
 }
 
 static int read_replies(struct relock_lane *lane, const struct relock_exchange *own,
-                        struct relock_exchange **ended)
+                        uint64_t now_ms, struct relock_exchange **ended)
 {
     uint64_t until_ms = relock_inflight_due_ms(&lane->inflight);
 
     if (own->queued && own->deadline_ms < until_ms)
         until_ms = own->deadline_ms;
-    return relock_inflight_receive(&lane->inflight, until_ms, ended);
+    return relock_inflight_receive(&lane->inflight, now_ms, until_ms, ended);
 }
 
 /* The connection has failed, so the exchanges in the queue fail too. */
@@ -329,10 +330,10 @@ static void end_others(struct relock_lane *lane, const struct relock_exchange *o
 }
 
 /* Sends the queue, in which there is no exchange of this thread. */
-static void send_for_others(struct relock_lane *lane)
+static void send_for_others(struct relock_lane *lane, uint64_t now_ms)
 {
     struct relock_exchange *ended = NULL;
-    int r = send_queue(lane, NULL);
+    int r = send_queue(lane, NULL, now_ms);
 
     if (r < 0)
         fail_all(lane, r, &ended);
@@ -345,9 +346,10 @@ static void send_posted(struct relock_lane *lane)
 {
     struct relock_sync_conn *conn = &lane->inflight.conn;
     struct relock_exchange *ended = NULL;
+    uint64_t now_ms = relock_clock_now_ms();
 
-    if (conn->state == RELOCK_SYNC_CONN_READY && !only_reads(lane, relock_clock_now_ms())) {
-        send_for_others(lane);
+    if (conn->state == RELOCK_SYNC_CONN_READY && !only_reads(lane, now_ms)) {
+        send_for_others(lane, now_ms);
         return;
     }
     (void)relock_wire_fail(&conn->wire, "the connection has ended");
@@ -376,7 +378,7 @@ static void send_ahead(struct relock_lane *lane)
     struct relock_sync_conn *conn = &lane->inflight.conn;
 
     if (conn->state == RELOCK_SYNC_CONN_READY && relock_sync_conn_keep(conn) == RELOCK_OK)
-        send_for_others(lane);
+        send_for_others(lane, relock_clock_now_ms());
 }
 
 /* Nobody waits for the orphans, nor for what was posted. */
@@ -462,19 +464,59 @@ static void end_all(struct relock_lane *lane, struct relock_exchange *own,
 
 /* ---- the thread of an exchange -------------------------------------------------------------- */
 
-static void drive_on(struct relock_lane *lane, struct relock_exchange *own)
+/* `sent`: the result of sending, at `now_ms`. */
+static void receive(struct relock_lane *lane, struct relock_exchange *own, int sent,
+                    uint64_t now_ms)
 {
     struct relock_exchange *ended = NULL;
-    int r = open_conn(lane, own);
+    int r = sent;
 
     if (r == RELOCK_OK)
-        r = send_queue(lane, own);
-    if (r == RELOCK_OK)
-        r = read_replies(lane, own, &ended);
+        r = read_replies(lane, own, now_ms, &ended);
     if (r < 0 || r == RELOCK_REPLICA)
         fail_all(lane, r, &ended);
     if (ended)
         end_all(lane, own, ended);
+}
+
+static void drive_on(struct relock_lane *lane, struct relock_exchange *own)
+{
+    int r = open_conn(lane, own);
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (r == RELOCK_OK)
+        r = send_queue(lane, own, now_ms);
+    receive(lane, own, r, now_ms);
+}
+
+static bool can_send_at_once(const struct relock_lane *lane, const struct relock_exchange *own,
+                             uint64_t now_ms)
+{
+    const struct relock_inflight *inflight = &lane->inflight;
+
+    if (now_ms >= own->deadline_ms || atomic_load(&lane->retired))
+        return false;
+    return inflight->exchanges ? now_ms < relock_inflight_due_ms(inflight)
+                               : relock_sync_conn_is_warm(&inflight->conn, now_ms);
+}
+
+/* The usual way of a thread that finds no driver: sends its own exchange, without a look at the
+ * queue, which was empty. If the connection has to be looked at first, the exchange enters the
+ * queue. */
+static void begin(struct relock_lane *lane, struct relock_exchange *own)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_exchange *exchanges = NULL;
+
+    if (can_send_at_once(lane, own, now_ms)) {
+        DL_APPEND(exchanges, own);
+        receive(lane, own, relock_inflight_send(&lane->inflight, exchanges, now_ms), now_ms);
+        return;
+    }
+    relock_mutex_lock(&lane->mutex);
+    own->queued = true;
+    DL_PREPEND(lane->guarded.queue, own);
+    relock_mutex_unlock(&lane->mutex);
 }
 
 /* The driver's own exchange is too late to be sent, which must not make the others fail. */
@@ -507,9 +549,10 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
 {
     exchange->deadline_ms = deadline_ms;
     exchange->n_left = exchange->n_replies;
-    exchange->queued = true;
 
-    if (!enter(lane, exchange))
+    if (enter(lane, exchange))
+        begin(lane, exchange);
+    else
         wait_for_gate(lane, exchange);
     drive(lane, exchange);
     return exchange->result;
@@ -599,7 +642,7 @@ bool relock_lane_read(struct relock_lane *lane, uint64_t until_ms)
     while (inflight->exchanges) {
         uint64_t due_ms = relock_clock_sooner(until_ms, relock_inflight_due_ms(inflight));
         struct relock_exchange *ended = NULL;
-        int r = relock_inflight_receive(inflight, due_ms, &ended);
+        int r = relock_inflight_receive(inflight, relock_clock_now_ms(), due_ms, &ended);
 
         if (r < 0)
             fail_all(lane, r, &ended);

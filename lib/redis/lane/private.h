@@ -46,9 +46,16 @@ void relock_spin_end(struct relock_spin *spin);
 /* Returns RELOCK_OK if it is connected, else RELOCK_E_CONN. */
 int relock_sync_conn_keep(struct relock_sync_conn *conn);
 
-/* Waits for the only reply in flight: retries the socket for a moment before it sleeps. */
-int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
-                                  struct redisReply **reply);
+/* Whether it is connected, and was used so recently that a command goes out without a check. */
+bool relock_sync_conn_is_warm(const struct relock_sync_conn *conn, uint64_t now_ms);
+
+/* As relock_sync_conn_send, by a caller that has just read the clock. */
+int relock_sync_conn_send_now(struct relock_sync_conn *conn, uint64_t now_ms, uint64_t deadline_ms);
+
+/* Waits for the only reply in flight: retries the socket for a moment before it sleeps. The caller
+ * has just read the clock. */
+int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t now_ms,
+                                  uint64_t deadline_ms, struct redisReply **reply);
 
 /* Replies do not belong to the commands that they seem to answer: logs that, for the reason `what`.
  * Returns RELOCK_E_CONN, with which the user closes the connection. */
@@ -100,14 +107,14 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
                          uint64_t now_ms);
 
 /*
- * Waits for a reply until `until_ms`, 0: not at all, and takes all that have come with it. Puts the
- * exchanges that have ended into `*ended`, which is empty. If no reply came, those whose deadline
- * has passed leave. If one does not fit its command, or comes without one, none that came with it
- * counts.
+ * Waits for a reply from `now_ms` until `until_ms`, 0: not at all, and takes all that have come
+ * with it. Puts the exchanges that have ended into `*ended`, which is empty. If no reply came,
+ * those whose deadline has passed leave. If one does not fit its command, or comes without one,
+ * none that came with it counts.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_NOMEM when the connection has failed.
  */
-int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
+int relock_inflight_receive(struct relock_inflight *inflight, uint64_t now_ms, uint64_t until_ms,
                             struct relock_exchange **ended);
 
 /* Closes the connection and ends with `result` all that is in flight, and `unsent`, which were to

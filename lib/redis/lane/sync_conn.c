@@ -252,9 +252,8 @@ static void set_timeout(struct relock_sync_conn *conn, uint64_t timeout_ms)
 }
 
 /* Sets the socket's timeout to about the deadline. Returns false if the deadline has passed. */
-static bool bound_by(struct relock_sync_conn *conn, uint64_t deadline_ms)
+static bool bound_by(struct relock_sync_conn *conn, uint64_t now_ms, uint64_t deadline_ms)
 {
-    uint64_t now_ms = relock_clock_now_ms();
     uint64_t left = relock_clock_left(now_ms, deadline_ms);
 
     if (left == 0)
@@ -347,10 +346,18 @@ static bool has_ended(struct relock_sync_conn *conn)
 /* Whether the connection works, as far as is known, or the attempt to make it has time left. */
 static bool is_usable(struct relock_sync_conn *conn)
 {
+    uint64_t now_ms = relock_clock_now_ms();
+
     if (conn->state == RELOCK_SYNC_CONN_READY)
         return relock_wire_is_quiet(&conn->wire) &&
-               (relock_clock_now_ms() - conn->used_ms < STALE_MS || !has_ended(conn));
-    return relock_clock_now_ms() < conn->connect_by_ms;
+               (now_ms - conn->used_ms < STALE_MS || !has_ended(conn));
+    return now_ms < conn->connect_by_ms;
+}
+
+bool relock_sync_conn_is_warm(const struct relock_sync_conn *conn, uint64_t now_ms)
+{
+    return conn->state == RELOCK_SYNC_CONN_READY && relock_wire_is_quiet(&conn->wire) &&
+           now_ms - conn->used_ms < STALE_MS;
 }
 
 /* Continues in the current state. Returns RELOCK_AGAIN at the deadline. */
@@ -455,19 +462,27 @@ void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_l
 
 /* ---- sending and receiving ----------------------------------------------------------------- */
 
-int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms)
+int relock_sync_conn_send_now(struct relock_sync_conn *conn, uint64_t now_ms, uint64_t deadline_ms)
 {
     size_t len = conn->wire.out.len;
     int r;
 
-    do {
+    for (;;) {
         conn->n_sent = conn->wire.sent;
-        if (!bound_by(conn, deadline_ms))
+        if (!bound_by(conn, now_ms, deadline_ms))
             return fail(conn, RELOCK_E_CONN, "no answer in time");
         r = relock_wire_flush(&conn->wire);
-    } while (r == RELOCK_AGAIN);
+        if (r != RELOCK_AGAIN)
+            break;
+        now_ms = relock_clock_now_ms();
+    }
     conn->n_sent = r == RELOCK_OK ? len : conn->wire.sent;
     return r;
+}
+
+int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms)
+{
+    return relock_sync_conn_send_now(conn, relock_clock_now_ms(), deadline_ms);
 }
 
 static bool has_come(const struct relock_sync_conn *conn)
@@ -477,22 +492,32 @@ static bool has_come(const struct relock_sync_conn *conn)
     return poll(&pollfd, 1, 0) > 0;
 }
 
-int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
-                             struct redisReply **reply)
+/* Nothing that has come is left to take. */
+static int receive(struct relock_sync_conn *conn, uint64_t now_ms, uint64_t deadline_ms,
+                   struct redisReply **reply)
 {
     int r;
 
     for (;;) {
-        r = relock_wire_take(&conn->wire, reply);
-        if (r != RELOCK_AGAIN)
-            return r;
         /* If this thread was held up, the reply has come although the deadline has passed. */
-        if (!bound_by(conn, deadline_ms) && !has_come(conn))
+        if (!bound_by(conn, now_ms, deadline_ms) && !has_come(conn))
             return fail(conn, RELOCK_AGAIN, "no answer in time");
         r = relock_wire_fill(&conn->wire);
         if (r < 0)
             return r;
+        r = relock_wire_take(&conn->wire, reply);
+        if (r != RELOCK_AGAIN)
+            return r;
+        now_ms = relock_clock_now_ms();
     }
+}
+
+int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                             struct redisReply **reply)
+{
+    int r = relock_wire_take(&conn->wire, reply);
+
+    return r == RELOCK_AGAIN ? receive(conn, relock_clock_now_ms(), deadline_ms, reply) : r;
 }
 
 /* Retries the socket while that is worth it. Returns RELOCK_AGAIN when no reply has come. */
@@ -508,20 +533,19 @@ static int spin(struct relock_sync_conn *conn, struct redisReply **reply)
     return r;
 }
 
-int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
-                                  struct redisReply **reply)
+int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t now_ms,
+                                  uint64_t deadline_ms, struct redisReply **reply)
 {
-    int r;
+    int r = relock_wire_take(&conn->wire, reply);
 
-    if (conn->server->never_spins)
-        return relock_sync_conn_receive(conn, deadline_ms, reply);
-    r = relock_wire_take(&conn->wire, reply);
     if (r != RELOCK_AGAIN)
         return r;
+    if (conn->server->never_spins)
+        return receive(conn, now_ms, deadline_ms, reply);
     if (relock_spin_begin(&conn->spin))
         r = spin(conn, reply);
     if (r == RELOCK_AGAIN)
-        r = relock_sync_conn_receive(conn, deadline_ms, reply);
+        r = receive(conn, now_ms, deadline_ms, reply);
     relock_spin_end(&conn->spin);
     return r;
 }

@@ -41,7 +41,7 @@ struct relock_hold *offline_acquire(struct relock_waiter *waiter, uint64_t sent_
     hold->lease_ms = LEASE_MS;
     relock_gate_init(&waiter->gate);
     relock_resource_enqueue(resource, waiter);
-    relock_holds_begin(&client, relock_holds_ref(hold), waiter, sent_ms);
+    relock_holds_begin(&client, relock_holds_ref(hold), waiter, sent_ms, relock_clock_now_us());
     return hold;
 }
 

@@ -2,6 +2,7 @@
  * Whether a connection retries its socket before it sleeps, over each way to a server: counted, not
  * timed. What is worth it: unit/redis/lane/spin_test.c.
  */
+#include "base/clock.h"
 #include "redis/lane/private.h"
 #include "redis/lane/sync_conn.h"
 #include "redis/server/reply.h"
@@ -68,7 +69,9 @@ static bool ping(struct relock_sync_conn *conn)
 
     relock_command_words(&conn->wire.out, "PING");
     assert_int_equal(relock_sync_conn_send(conn, deadline_in(SOON_MS)), RELOCK_OK);
-    assert_int_equal(relock_sync_conn_receive_soon(conn, deadline_in(SOON_MS), &reply), RELOCK_OK);
+    assert_int_equal(
+        relock_sync_conn_receive_soon(conn, relock_clock_now_ms(), deadline_in(SOON_MS), &reply),
+        RELOCK_OK);
     assert_true(relock_reply_is(reply, "PONG"));
     relock_reply_free(reply);
     return n_retries > n_before;
