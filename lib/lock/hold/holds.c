@@ -57,13 +57,17 @@ static bool may_be_cached(const struct relock_client *client,
            relock_clock_now_ms() >= relock_resource_contention(resource)->rests_until_ms;
 }
 
-/* `confirms`: its renewals have to be confirmed. */
+/* `confirms`: its renewals have to be confirmed. It does not call calloc(), which in glibc takes
+ * nothing from the cache of the thread, into which free() puts it. */
 static struct relock_hold *alloc(bool confirms)
 {
-    struct relock_hold *hold = calloc(1, sizeof(*hold) + (confirms ? sizeof(hold->confirm[0]) : 0));
+    struct relock_hold *hold = malloc(sizeof(*hold) + (confirms ? sizeof(hold->confirm[0]) : 0));
 
-    if (hold && confirms)
-        hold->confirms = true;
+    if (!hold)
+        return NULL;
+    *hold = (struct relock_hold){.confirms = confirms};
+    if (confirms)
+        hold->confirm[0] = (struct relock_confirm){0};
     return hold;
 }
 

@@ -81,6 +81,7 @@ struct relock_lanes {
     struct {
         struct waiter *waiters; /* in order of arrival */
         uint64_t n_left;        /* how often a user has left a lane */
+        struct slot *left;      /* that lane; NULL: none yet */
         unsigned n_users;       /* of all lanes */
         struct slot *claimed;   /* left alone, so that its connection can be given away */
         uint64_t claimed_until_ms;
@@ -186,8 +187,7 @@ static bool are_all_to_avoid(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->
     return true;
 }
 
-/* Returns NULL if no lane can be joined. */
-static struct slot *join(struct relock_lanes *lanes, bool alone) RELOCK_REQUIRES(lanes->mutex)
+static struct slot *search(struct relock_lanes *lanes, bool alone) RELOCK_REQUIRES(lanes->mutex)
 {
     unsigned n = alone ? lanes->n : n_to_share(lanes);
     bool takes_any = are_all_to_avoid(lanes);
@@ -202,6 +202,25 @@ static struct slot *join(struct relock_lanes *lanes, bool alone) RELOCK_REQUIRES
         if (!best || is_better(at, best))
             best = at;
     }
+    return best;
+}
+
+/* What a search mostly finds: the lane that was left last, if it is idle still. */
+static struct slot *last_left(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
+{
+    struct slot *left = lanes->guarded.left;
+    bool is_first = left && left->n_users == 0 && lanes->guarded.n_users < lanes->n;
+
+    return is_first && !is_to_avoid(lanes, left) ? left : NULL;
+}
+
+/* Returns NULL if no lane can be joined. */
+static struct slot *join(struct relock_lanes *lanes, bool alone) RELOCK_REQUIRES(lanes->mutex)
+{
+    struct slot *best = last_left(lanes);
+
+    if (!best)
+        best = search(lanes, alone);
     if (best) {
         best->n_users++;
         best->alone = alone;
@@ -265,6 +284,7 @@ void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane)
     lanes->guarded.n_users--;
     slot->alone = false;
     slot->left_nth = ++lanes->guarded.n_left;
+    lanes->guarded.left = slot;
     admit(lanes);
     relock_mutex_unlock(&lanes->mutex);
 }

@@ -121,6 +121,26 @@ static void calls_spread_over_many_lanes_when_they_are_few_more_than_these(void 
     (void)relock_lanes_free(many);
 }
 
+static void a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share(void **state)
+{
+    enum { N = 8, ALL = 16 };
+    struct relock_lanes *many;
+    struct relock_lane *joined[ALL], *further;
+
+    (void)state;
+
+    assert_int_equal(relock_lanes_new(atomic_load(&topology->nodes)->server, N, &many), RELOCK_OK);
+    for (int i = 0; i < ALL; i++)
+        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
+    relock_lanes_leave(many, joined[N - 1]);
+    assert_int_equal(relock_lanes_join(many, false, soon(), &further), RELOCK_OK);
+    assert_true(further == joined[ALL - 1] || further == joined[ALL - 2]);
+    joined[N - 1] = further;
+    for (int i = 0; i < ALL; i++)
+        relock_lanes_leave(many, joined[i]);
+    (void)relock_lanes_free(many);
+}
+
 static int try_alone(void)
 {
     struct relock_lane *lane;
@@ -381,6 +401,7 @@ int main(void)
         TALK_TEST(the_lane_with_the_fewest_users_is_joined_when_all_are_busy),
         TALK_TEST(the_more_calls_share_lanes_the_fewer_they_join),
         TALK_TEST(calls_spread_over_many_lanes_when_they_are_few_more_than_these),
+        TALK_TEST(a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share),
         TALK_TEST(a_lane_in_use_cannot_be_used_alone),
         TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
         TALK_TEST(a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone),
