@@ -631,6 +631,8 @@ int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uin
         (void)atomic_fetch_sub(&lane->n_posted, 1);
         return RELOCK_AGAIN;
     }
+    if (lane->distance)
+        atomic_store(&lane->distance->has_posted, true);
     if (!drives)
         return RELOCK_OK; /* it may have ended */
     exchange->deadline_ms = deadline_ms;

@@ -134,6 +134,7 @@ int relock_lanes_new(const struct relock_server *server, unsigned n, struct relo
     relock_mutex_init(&new->mutex);
     relock_mutex_init(&new->spare.mutex);
     relock_distance_forget(&new->distance);
+    atomic_init(&new->distance.has_posted, false);
     new->n = n;
     for (unsigned i = 0; i < n; i++) {
         relock_lane_init(&new->slots[i].lane, server);
@@ -195,7 +196,7 @@ static bool is_near(const struct relock_lanes *lanes, unsigned n_users)
 {
     uint64_t us = atomic_load_explicit(&lanes->distance.round_trip_us, memory_order_relaxed);
 
-    return us > 0 && us < n_users * RELOCK_COMMAND_US;
+    return us > 0 && us < n_users * RELOCK_COMMAND_US && !atomic_load(&lanes->distance.has_posted);
 }
 
 /* Of how many lanes a further call may join one. The more calls share lanes, the fewer lanes they

@@ -183,6 +183,7 @@ struct relock_distance {
     atomic_uint_fast64_t round_trip_us; /* the shortest of the last ones; 0: unknown */
     atomic_uint_fast64_t next_us;       /* the shortest of those after them */
     atomic_uint n_next;                 /* of which there are so many */
+    atomic_bool has_posted;             /* a call has: such calls read each other's answers */
 };
 
 /* A server runs no more than one command in this time. It is a rough figure. */

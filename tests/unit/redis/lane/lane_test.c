@@ -298,10 +298,12 @@ static void a_thread_that_stops_to_drive_leaves_long_commands_to_the_next(void *
 static void the_io_thread_sends_nothing(void **state)
 {
     struct relock_posted *posted = calloc(1, sizeof(*posted));
+    struct relock_distance distance = {0};
     struct relock_exchange *queued;
 
     (void)state;
 
+    lane->distance = &distance;
     script_welcome(script, 7);
     asking_begin(0, 'a', 1, soon());
     script_answer(script, "$1\r\na\r\n");
@@ -310,6 +312,7 @@ static void the_io_thread_sends_nothing(void **state)
     posted->exchange = asking[0].exchange;
     posted->fn = end_posted;
     assert_int_equal(relock_lane_post(lane, posted, soon()), RELOCK_OK);
+    assert_true(atomic_load(&distance.has_posted)); /* calls have a lane each from now on */
     script_expect(script, "ECHO p");
     script_answer(script, "$1\r\np\r\n");
     assert_true(script_played(script));

@@ -144,7 +144,7 @@ static void a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share(vo
 #define N_LANES 8
 
 /* The lanes of so many calls at once, to a server at this distance. */
-static void join_at(uint64_t us, struct relock_lane *joined[], int n)
+static void join_at(uint64_t us, bool posts, struct relock_lane *joined[], int n)
 {
     struct relock_lanes *many;
 
@@ -152,6 +152,7 @@ static void join_at(uint64_t us, struct relock_lane *joined[], int n)
                      RELOCK_OK);
     assert_int_equal(relock_lanes_join(many, false, soon(), &joined[0]), RELOCK_OK);
     relock_distance_learn(joined[0]->distance, us);
+    atomic_store(&joined[0]->distance->has_posted, posts);
     for (int i = 1; i < n; i++)
         assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
     for (int i = 0; i < n; i++)
@@ -166,23 +167,35 @@ static void calls_to_a_near_server_share_one_lane(void **state)
 
     (void)state;
 
-    join_at(20, joined, ALL);
+    join_at(20, false, joined, ALL);
     for (int i = 1; i < FEW; i++)
         assert_ptr_not_equal(joined[i], joined[i - 1]);
     for (int i = FEW; i < ALL; i++)
         assert_ptr_equal(joined[i], joined[0]);
 }
 
-static void calls_to_a_distant_server_do_not(void **state)
+static void have_a_lane_each(uint64_t us, bool posts)
 {
     struct relock_lane *joined[N_LANES];
 
-    (void)state;
-
-    join_at(200, joined, N_LANES);
+    join_at(us, posts, joined, N_LANES);
     for (int i = 1; i < N_LANES; i++)
         for (int earlier = 0; earlier < i; earlier++)
             assert_ptr_not_equal(joined[i], joined[earlier]);
+}
+
+static void calls_to_a_distant_server_do_not(void **state)
+{
+    (void)state;
+
+    have_a_lane_each(200, false);
+}
+
+static void nor_do_calls_that_post_their_releases(void **state)
+{
+    (void)state;
+
+    have_a_lane_each(20, true);
 }
 
 static uint64_t after(struct relock_distance *distance, int n, uint64_t us)
@@ -470,6 +483,7 @@ int main(void)
         TALK_TEST(a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share),
         TALK_TEST(calls_to_a_near_server_share_one_lane),
         TALK_TEST(calls_to_a_distant_server_do_not),
+        TALK_TEST(nor_do_calls_that_post_their_releases),
         TALK_TEST(the_shortest_of_the_last_round_trips_counts),
         TALK_TEST(a_lane_in_use_cannot_be_used_alone),
         TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
