@@ -32,6 +32,11 @@ enum relock_attempts_step relock_attempts_step(struct relock_attempts *attempts,
 {
     bool passes = may_succeed(attempts, result, error);
 
+    if (attempts->is_once && attempts->unanswered) {
+        passes = false;
+        result = RELOCK_E_CONN;
+        error = NULL;
+    }
     /* An earlier refusal says more than that there was no time for another attempt. */
     if (result != RELOCK_E_CONN || attempts->result != RELOCK_E_SERVER || attempts->unanswered) {
         attempts->result = error        ? relock_refusal_result(relock_refusal_of(error))

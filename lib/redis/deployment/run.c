@@ -438,6 +438,7 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
     run.topology = topology;
     run.node = run.next = NULL;
     relock_attempts_begin(&run.attempts, topology->is_cluster, deadline_ms, 0);
+    run.attempts.is_once = call->is_once;
     while (go_on(&run.attempts, run_once(&run)))
         continue;
     relock_topology_drop(topology, run.node);

@@ -1,9 +1,10 @@
 /*
  * Run - runs a call at the node that has its key, before a deadline
  *
- * This is the seam between the locks and the connections. Every script may be repeated without
- * harm. So a call whose connection breaks is repeated over another one, and a call that a node
- * redirects is repeated at the other node.
+ * This is the seam between the locks and the connections. The scripts of locks may be repeated
+ * without harm. So a call whose connection breaks is repeated over another one, and a call that a
+ * node redirects is repeated at the other node. A call that `is_once` is repeated only while it has
+ * certainly not run.
  *
  * An attempt runs over one lane. It first kills the connection that the fence of the call names. It
  * loads the script if the server lacks it, and counts replicas if the call asks for them.
@@ -94,10 +95,11 @@ void relock_eviction_warn(const struct relock_server *server, const struct redis
  * Attempts - decides after each attempt at a script what comes next, until the deadline
  *
  * Two drivers make the attempts and carry out the steps: a calling thread (run.c), and the I/O
- * thread for asynchronous calls (lock/async/async_command.c). Every script may be repeated without
- * harm. An attempt kills the connection that a fence names, and then sends the script. A driver
- * itself follows redirections and brings a missing script, for which relock_topology_redirect()
- * and relock_call_next_form() have the limits.
+ * thread for asynchronous calls (lock/async/async_command.c). The scripts of locks may be repeated
+ * without harm. A call that `is_once` ends with the first attempt that may have run. An attempt
+ * kills the connection that a fence names, and then sends the script. A driver itself follows
+ * redirections and brings a missing script, for which relock_topology_redirect() and
+ * relock_call_next_form() have the limits.
  *
  * Threads: the driver.
  */
@@ -110,6 +112,7 @@ enum relock_attempts_step {
 
 struct relock_attempts {
     bool is_cluster;      /* constant: of the topology */
+    bool is_once;         /* constant: of the call */
     uint64_t deadline_ms; /* constant */
     uint64_t pause_ms;    /* the next pause */
     uint64_t until_ms;    /* of PAUSE: at the latest the deadline */
@@ -129,6 +132,7 @@ static inline void relock_attempts_begin(struct relock_attempts *attempts, bool 
                                          uint64_t deadline_ms, uint64_t pause_ms)
 {
     attempts->is_cluster = is_cluster;
+    attempts->is_once = false;
     attempts->deadline_ms = deadline_ms;
     attempts->pause_ms = pause_ms;
     attempts->n_redirects = 0;

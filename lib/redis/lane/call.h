@@ -9,7 +9,7 @@
  *   sent, outcome unknown    RELOCK_E_CONN, RELOCK_E_NOMEM, `unanswered` is true
  *
  * `unanswered` may also be true with the first two: an earlier attempt was not answered and may
- * have run.
+ * have run. A call that `is_once` ends with that attempt instead, with RELOCK_E_CONN.
  *
  * Fences: a command that was not answered may still run, for as long as the server keeps its end of
  * the connection. The call stores the id of that connection in `*fence`. Every later call with the
@@ -70,6 +70,7 @@ struct relock_call {
 
     unsigned min_replicas; /* above 0: WAIT until so many replicas have it */
     uint64_t replica_timeout_ms;
+    bool is_once;          /* must not run twice; over lanes only (relock_call_run) */
     bool grants_by_number; /* a grant is 1 or more; otherwise a number is a refusal */
 
     /* the outcome */

@@ -68,6 +68,39 @@ static void a_redirection_of_a_server_without_a_cluster_is_final(void **state)
     assert_int_equal(step(RELOCK_E_SERVER, "MOVED 1 b:1", "why"), RELOCK_ATTEMPTS_END);
 }
 
+/* A call that must not run twice. */
+static void a_call_that_is_once_ends_with_the_attempt_that_may_have_run(void **state)
+{
+    static const struct {
+        int outcome;
+        const char *error;
+        bool unanswered; /* the driver says so */
+        enum relock_attempts_step step;
+        int result;
+    } rows[] = {
+        {RELOCK_E_CONN, NULL, false, RELOCK_ATTEMPTS_PAUSE, RELOCK_E_CONN},
+        {RELOCK_E_SERVER, "LOADING a dataset", false, RELOCK_ATTEMPTS_PAUSE, RELOCK_E_SERVER},
+        {RELOCK_E_SERVER, "READONLY a replica", false, RELOCK_ATTEMPTS_PAUSE, RELOCK_E_SERVER},
+        {RELOCK_MOVED, "MOVED 1 b:1", false, RELOCK_ATTEMPTS_FOLLOW, RELOCK_E_SERVER},
+        {RELOCK_E_SERVER, "OOM no memory", false, RELOCK_ATTEMPTS_END, RELOCK_E_SERVER},
+        {RELOCK_E_CONN, NULL, true, RELOCK_ATTEMPTS_END, RELOCK_E_CONN},
+        {RELOCK_E_NOMEM, NULL, true, RELOCK_ATTEMPTS_END, RELOCK_E_CONN},
+        {RELOCK_E_SERVER, "ERR Script attempted to access a non local key in a cluster node", false,
+         RELOCK_ATTEMPTS_END, RELOCK_E_CONN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        begin(LONG_MS);
+        attempts.is_once = true;
+        (void)step(RELOCK_E_SERVER, "LOADING", "loading");
+        attempts.unanswered = rows[i].unanswered;
+        assert_int_equal(step(rows[i].outcome, rows[i].error, "why"), rows[i].step);
+        if (rows[i].outcome != RELOCK_E_CONN || rows[i].unanswered)
+            assert_int_equal(attempts.result, rows[i].result);
+    }
+}
+
 static void a_refusal_is_told_rather_than_that_there_was_no_time(void **state)
 {
     (void)state;
@@ -145,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_outcome_has_its_step),
         cmocka_unit_test(a_redirection_of_a_server_without_a_cluster_is_final),
+        cmocka_unit_test(a_call_that_is_once_ends_with_the_attempt_that_may_have_run),
         cmocka_unit_test(a_refusal_is_told_rather_than_that_there_was_no_time),
         cmocka_unit_test(a_command_without_an_answer_is_told_rather_than_an_earlier_refusal),
         cmocka_unit_test(the_first_pause_is_that_of_the_driver_and_the_others_grow),
