@@ -153,21 +153,24 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
     return RELOCK_BUSY;
 }
 
-/* This attempt used up the signal and learned nothing: the next head needs it, too. */
-static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold,
-                        const struct relock_answer *answer, uint64_t began_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+void relock_waiter_failed(struct relock_acquire *acquire, int result, uint64_t began_ms)
 {
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, began_ms);
     uint64_t whole_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
 
+    relock_resource_signal(acquire->waiter.queues_on, false);
+    if (result == RELOCK_E_CONN && relock_clock_after(limit_ms, RELOCK_ANSWER_MIN_MS) >= whole_ms)
+        relock_resource_end_unreached(acquire->waiter.queues_on, began_ms);
+}
+
+static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold,
+                        const struct relock_answer *answer, uint64_t began_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
     if (answer->unanswered && acquire->joins && relock_kind_has_line(acquire->resource->kind))
         relock_line_unanswered(acquire->client, acquire->resource);
     drop(acquire, hold, answer->unanswered || acquire->resource->kind->is_queued);
-    relock_resource_signal(acquire->waiter.queues_on, false);
-    if (answer->result == RELOCK_E_CONN &&
-        relock_clock_after(limit_ms, RELOCK_ANSWER_MIN_MS) >= whole_ms)
-        relock_resource_end_unreached(acquire->waiter.queues_on, began_ms);
+    relock_waiter_failed(acquire, answer->result, began_ms);
     return answer->result;
 }
 
@@ -175,8 +178,6 @@ static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
                        const struct relock_answer *answer, uint64_t began_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (answer->verdict != RELOCK_VERDICT_FAILED && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
-        relock_resource_wait_on(&acquire->waiter); /* Redis has answered after all */
     if (answer->verdict == RELOCK_VERDICT_DONE)
         return take_granted(acquire, hold, answer);
     if (answer->verdict == RELOCK_VERDICT_BUSY)
@@ -193,6 +194,40 @@ static bool may_join(const struct relock_acquire *acquire) RELOCK_REQUIRES(acqui
                                relock_inbox_is_open_for(acquire->client, acquire->resource));
 }
 
+void relock_waiter_asks(struct relock_acquire *acquire)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+
+    acquire->asked_us = acquire->now_us;
+    if (queue->silent_ms == 0)
+        queue->silent_ms = relock_acquire_now_ms(acquire);
+    if (queue->queue == &acquire->waiter)
+        queue->retry = RELOCK_RETRY_NONE;
+    acquire->waiter.has_asked = true;
+    relock_resource_doubt(queue);
+    acquire->waiter.is_asking = true;
+}
+
+void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_answer *answer)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+    bool has_answer = answer->verdict != RELOCK_VERDICT_FAILED;
+    bool waits = answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries;
+    struct relock_contention *contention =
+        waits ? relock_resource_contend(queue) : queue->contention;
+
+    relock_acquire_read_clock(acquire);
+    if (contention)
+        contention->asked_ms = relock_acquire_now_ms(acquire);
+    if (answer->result != RELOCK_E_CONN)
+        queue->silent_ms = 0;
+    if (has_answer && !queue->kind->is_composite)
+        relock_meter_add(&acquire->client->guarded.stats.round_trip,
+                         acquire->now_us - acquire->asked_us);
+    if (has_answer && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
+        relock_resource_wait_on(&acquire->waiter);
+}
+
 struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
 {
     struct relock_resource *queue = acquire->waiter.queues_on;
@@ -200,39 +235,21 @@ struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relo
 
     if (!hold)
         return NULL;
-    acquire->asked_us = acquire->now_us;
+    relock_waiter_asks(acquire); /* also while a useless grant is released */
     *answer =
         (struct relock_answer){.sent_ms = relock_acquire_now_ms(acquire), .why = acquire->why};
-    if (queue->silent_ms == 0)
-        queue->silent_ms = answer->sent_ms;
-    if (queue->queue == &acquire->waiter)
-        queue->retry = RELOCK_RETRY_NONE;
-    acquire->waiter.has_asked = true;
     acquire->joins = acquire->how->wait_ms > 0 && may_join(acquire);
     acquire->sent = relock_resource_view_line(queue);
     acquire->listens = acquire->resource->kind->is_queued && relock_subscription_is_active(queue);
-    relock_resource_doubt(queue);
-    acquire->waiter.is_asking = true; /* also while a useless grant is released */
     return hold;
 }
 
 int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
                    const struct relock_answer *answer, uint64_t began_ms)
 {
-    struct relock_resource *queue = acquire->waiter.queues_on;
-    bool waits = answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries;
-    struct relock_contention *contention =
-        waits ? relock_resource_contend(queue) : queue->contention;
     int r;
 
-    relock_acquire_read_clock(acquire);
-    if (contention)
-        contention->asked_ms = relock_acquire_now_ms(acquire);
-    if (answer->result != RELOCK_E_CONN)
-        queue->silent_ms = 0;
-    if (answer->verdict != RELOCK_VERDICT_FAILED && !queue->kind->is_composite)
-        relock_meter_add(&acquire->client->guarded.stats.round_trip,
-                         acquire->now_us - acquire->asked_us);
+    relock_waiter_answered(acquire, answer);
     r = take_answer(acquire, hold, answer, began_ms);
     acquire->waiter.is_asking = false;
     return r;

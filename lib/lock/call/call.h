@@ -104,6 +104,37 @@ void relock_waiter_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire
 int relock_waiter_asked(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
+/*
+ * The same wait for calls that do not ask for a hold (lib/count): begin, wait, and end as
+ * relock_take_leave(). While the wait lasts, `how->cancel` opens its gate.
+ */
+typedef int relock_waiter_ask_fn(struct relock_acquire *acquire);
+
+void relock_waiter_watch_cancels(struct relock_acquire *acquire);
+void relock_waiter_unwatch_cancels(struct relock_acquire *acquire);
+
+/* Joins the queue. */
+void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource *queue)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* After relock_waiter_ended said RELOCK_BUSY: waits in the queue and asks Redis by `ask` when it is
+ * this waiter's turn. Returns as `ask`, which returns RELOCK_BUSY to go on; and RELOCK_TIMEOUT. */
+int relock_waiter_wait(struct relock_acquire *acquire, relock_waiter_ask_fn *ask)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* An attempt begins; `is_asking` until `ask` ends. */
+void relock_waiter_asks(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* It has the answer, of which the verdict and the result count. A wait goes on that silence had
+ * ended before Redis answered after all. */
+void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_answer *answer)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* It used up the signal and learned nothing: the next head needs it, too. `began_ms`: when the
+ * attempt began. */
+void relock_waiter_failed(struct relock_acquire *acquire, int result, uint64_t began_ms)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
 /* ---- ask ------------------------------------------------------------------------------------- */
 
 /*

@@ -201,9 +201,9 @@ int relock_waiter_asked(struct relock_acquire *acquire, int result)
     return result;
 }
 
-/* After relock_waiter_ended said RELOCK_BUSY: waits in the queue and asks Redis when it is this
- * waiter's turn. Returns as relock_ask, and RELOCK_TIMEOUT. */
-__attribute__((flatten)) static int wait_turn(struct relock_acquire *acquire)
+/* As relock_waiter_wait. Inlined, so that a lock calls relock_ask() directly. */
+__attribute__((always_inline)) static inline int wait_turn(struct relock_acquire *acquire,
+                                                           relock_waiter_ask_fn *ask)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     uint64_t until_ms;
@@ -219,7 +219,7 @@ __attribute__((flatten)) static int wait_turn(struct relock_acquire *acquire)
             sleep_in_queue(acquire, until_ms);
             break;
         case RELOCK_WAITER_ASKS:
-            r = relock_waiter_asked(acquire, relock_ask(acquire));
+            r = relock_waiter_asked(acquire, ask(acquire));
             if (r != RELOCK_BUSY || acquire->waiter.tries)
                 return r;
             break;
@@ -228,10 +228,14 @@ __attribute__((flatten)) static int wait_turn(struct relock_acquire *acquire)
     return r;
 }
 
+int relock_waiter_wait(struct relock_acquire *acquire, relock_waiter_ask_fn *ask)
+{
+    return wait_turn(acquire, ask);
+}
+
 /* ---- the state of a call ------------------------------------------------------------------- */
 
-/* The cancels open the gate from now on. */
-static void watch_cancels(struct relock_acquire *acquire)
+void relock_waiter_watch_cancels(struct relock_acquire *acquire)
 {
     if (acquire->how->cancel)
         relock_cancel_watch(&acquire->waiter.cancel_wait, acquire->how->cancel,
@@ -240,7 +244,7 @@ static void watch_cancels(struct relock_acquire *acquire)
         relock_cancel_watch(&acquire->stop_wait, acquire->stop, &acquire->waiter.gate, NULL);
 }
 
-static void unwatch_cancels(struct relock_acquire *acquire)
+void relock_waiter_unwatch_cancels(struct relock_acquire *acquire)
 {
     if (acquire->stop)
         relock_cancel_unwatch(&acquire->stop_wait);
@@ -359,6 +363,18 @@ static void drop_told(struct relock_acquire *acquire)
         free(acquire->waiter.told);
 }
 
+void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource *queue)
+{
+    acquire->joined_us = acquire->now_us;
+    acquire->waiter.joined_ms = relock_acquire_now_ms(acquire);
+    if (acquire->awaits_us > 0)
+        acquire->joined_us = acquire->awaits_us;
+    acquire->waiter.joined_at = ++acquire->client->guarded.moment;
+    relock_resource_enqueue(queue, &acquire->waiter);
+    if (waits(acquire))
+        relock_silence_wait_begins(acquire->client, &acquire->waiter);
+}
+
 int relock_take_join(struct relock_acquire *acquire)
 {
     struct relock_resource *resource = acquire->resource;
@@ -387,14 +403,7 @@ int relock_take_join(struct relock_acquire *acquire)
     }
 
     RELOCK_PROBE(acquire, resource->name, acquire->waiter.owner, acquire->how->wait_ms);
-    acquire->joined_us = acquire->now_us;
-    acquire->waiter.joined_ms = relock_acquire_now_ms(acquire);
-    if (acquire->awaits_us > 0)
-        acquire->joined_us = acquire->awaits_us;
-    acquire->waiter.joined_at = ++acquire->client->guarded.moment;
-    relock_resource_enqueue(queue, &acquire->waiter);
-    if (waits(acquire))
-        relock_silence_wait_begins(acquire->client, &acquire->waiter);
+    relock_waiter_begin(acquire, queue);
     return RELOCK_JOINED;
 }
 
@@ -415,13 +424,14 @@ void relock_take_leave(struct relock_acquire *acquire, int result)
         relock_resources_unref(acquire->client, queue);
 }
 
-static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+__attribute__((flatten)) static int take_first_level(struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     int r = relock_take_join(acquire);
 
     if (r != RELOCK_JOINED)
         return r;
-    r = wait_turn(acquire);
+    r = wait_turn(acquire, relock_ask);
     relock_take_leave(acquire, r);
     return r;
 }
@@ -597,7 +607,7 @@ __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct 
 
     relock_take_init(&acquire, lock, how, stop, give_up_ms);
     acquire.is_vouched = is_vouched;
-    watch_cancels(&acquire);
+    relock_waiter_watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);
         relock_take_report(&acquire, r, grant);
@@ -605,7 +615,7 @@ __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct 
     } else {
         r = guard.result;
     }
-    unwatch_cancels(&acquire);
+    relock_waiter_unwatch_cancels(&acquire);
     return r;
 }
 
