@@ -31,14 +31,20 @@ const char *relock_keys_invalid(const char *name)
                  : "the name of a lock is empty";
 }
 
+/* Whether the name follows such a prefix in braces, whichever braces it has. */
+static bool adds_braces(const char *prefix)
+{
+    return prefix[strlen(prefix) - 1] == '{';
+}
+
 /* Without a tag, the name is the tag of the other keys: up to the first `}`. With a `{` that begins
  * no tag, the other keys have no tag either, and differ from the name. */
-bool relock_keys_share_slot(const char *name, size_t len)
+bool relock_keys_share_slot(const char *prefix, const char *name, size_t len)
 {
     const char *open = memchr(name, '{', len);
     const char *close;
 
-    if (!open)
+    if (!open || adds_braces(prefix))
         return !memchr(name, '}', len);
     close = memchr(open, '}', (size_t)(name + len - open));
     return close && close > open + 1;
@@ -64,11 +70,13 @@ size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t nu
 size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
                            size_t len)
 {
-    bool has_tag = memchr(name, '{', len) != NULL;
+    bool has_brace = adds_braces(prefix);
+    bool has_tag = !has_brace && memchr(name, '{', len);
     char *at = append(out, prefix, strlen(prefix));
 
-    *at++ = ':';
-    if (!has_tag)
+    if (!has_brace)
+        *at++ = ':';
+    if (!has_brace && !has_tag)
         *at++ = '{';
     at = append(at, name, len);
     if (!has_tag)

@@ -17,10 +17,13 @@
 #define RELOCK_ENTRY_MAX 48
 #define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32 + RELOCK_FIELD_MAX)
 
-/* A channel's name begins with one of these. */
+/* A channel's name begins with one of these. Behind the last, the name follows in braces, whichever
+ * braces it has. */
 #define RELOCK_CHANNEL_LOCK "redisson_lock__channel"
 #define RELOCK_CHANNEL_RW "redisson_rwlock"
 #define RELOCK_CHANNEL_CLIENT "relock_client"
+#define RELOCK_CHANNEL_SEMAPHORE "redisson_sc"
+#define RELOCK_CHANNEL_LATCH "redisson_countdownlatch__channel__{"
 
 /* The whole name of a channel: clients of a cluster hear there of releases in half moved slots. */
 #define RELOCK_CHANNEL_ALARM "relock_client:{moving}"
@@ -55,8 +58,9 @@ bool relock_keys_join(char out[RELOCK_NAME_MAX + 1], const char *prefix, size_t 
 /* Why this cannot be the name of a lock: a constant string. */
 const char *relock_keys_invalid(const char *name);
 
-/* Whether a cluster puts the key of this name, its channel and all its other keys into one slot. */
-bool relock_keys_share_slot(const char *name, size_t len);
+/* Whether a cluster puts the key of this name, its channel, whose name begins with `prefix`, and
+ * all its other keys into one slot. */
+bool relock_keys_share_slot(const char *prefix, const char *name, size_t len);
 
 /* These write a text with its NUL and return its length. */
 size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,

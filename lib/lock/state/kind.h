@@ -194,6 +194,7 @@ struct relock_kind {
     bool is_composite;   /* a hold stands for holds of other locks */
     bool is_collection;  /* a composite whose owner holds each of the other locks itself */
     bool is_queued;      /* each waiter has its own place in a queue in Redis */
+    bool is_number;      /* no lock, but a number in Redis without holds: see lib/count */
 
     const struct relock_kind
         *primary; /* of a secondary side: the side that has the name; else NULL */
@@ -209,10 +210,10 @@ struct relock_kind {
 };
 
 /* Whether its waiting clients stand in a line. They do if each release is published, and the
- * waiters have no queue of their own in Redis. */
+ * waiters have no queue of their own in Redis. A number may let any number of clients through. */
 static inline bool relock_kind_has_line(const struct relock_kind *kind)
 {
-    return kind->channel && !kind->is_queued;
+    return kind->channel && !kind->is_queued && !kind->is_number;
 }
 
 /* ---- inspection ------------------------------------------------------------------------------ */

@@ -56,7 +56,8 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
     struct relock_resource *resource;
     struct relock_lock *new;
 
-    if (client->server.url.cluster && kind->channel && !relock_keys_share_slot(name, len)) {
+    if (client->server.url.cluster && kind->channel &&
+        !relock_keys_share_slot(kind->channel, name, len)) {
         *why = "in a cluster, its key and its channel would belong to different slots: a { in the "
                "name needs a } behind it and text between them, and a } needs a { before it";
         return RELOCK_E_INVALID;

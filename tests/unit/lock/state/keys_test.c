@@ -42,27 +42,46 @@ static void names_with_half_a_tag_share_no_slot(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++)
-        assert_true(relock_keys_share_slot(good[i], strlen(good[i])));
+        assert_true(relock_keys_share_slot(RELOCK_CHANNEL_LOCK, good[i], strlen(good[i])));
     for (size_t i = 0; i < COUNT(bad); i++)
-        assert_false(relock_keys_share_slot(bad[i], strlen(bad[i])));
+        assert_false(relock_keys_share_slot(RELOCK_CHANNEL_LOCK, bad[i], strlen(bad[i])));
+}
+
+static void assert_rule(const char *prefix, const char *name, size_t len)
+{
+    char channel[RELOCK_CHANNEL_MAX];
+    struct relock_text key = {name, len};
+    struct relock_text other = {channel, relock_keys_channel(channel, prefix, name, len)};
+
+    assert_int_equal(relock_keys_share_slot(prefix, name, len),
+                     relock_slot_of(key) == relock_slot_of(other));
 }
 
 /* The rule, by the slots themselves: names of three letters. */
 static void the_key_and_the_channel_of_a_name_share_a_slot(void **state)
 {
     static const char letters[] = "x{}";
-    char channel[RELOCK_CHANNEL_MAX];
 
     (void)state;
     for (unsigned i = 0; i < 27; i++) {
         char name[] = {letters[i % 3], letters[i / 3 % 3], letters[i / 9], '\0'};
-        struct relock_text key = {name, 3};
-        struct relock_text other = {channel,
-                                    relock_keys_channel(channel, RELOCK_CHANNEL_LOCK, name, 3)};
 
-        assert_int_equal(relock_keys_share_slot(name, 3),
-                         relock_slot_of(key) == relock_slot_of(other));
+        assert_rule(RELOCK_CHANNEL_LOCK, name, 3);
+        assert_rule(RELOCK_CHANNEL_LATCH, name, 3);
     }
+}
+
+static void the_channel_of_a_latch_has_its_name_in_further_braces(void **state)
+{
+    static const char begin[] = "redisson_countdownlatch__channel__";
+    char channel[RELOCK_CHANNEL_MAX];
+
+    (void)state;
+    assert_int_equal(relock_keys_channel(channel, RELOCK_CHANNEL_LATCH, "start", 5),
+                     strlen(begin) + 7);
+    assert_string_equal(channel, "redisson_countdownlatch__channel__{start}");
+    (void)relock_keys_channel(channel, RELOCK_CHANNEL_LATCH, "{a}b", 4);
+    assert_string_equal(channel, "redisson_countdownlatch__channel__{{a}b}");
 }
 
 /* Of the names that a cluster admits. */
@@ -78,7 +97,7 @@ static void the_inbox_for_a_lock_has_the_slot_of_the_lock(void **state)
         struct relock_text other = {inbox,
                                     relock_keys_slot_inbox(inbox, id, names[i], strlen(names[i]))};
 
-        assert_true(relock_keys_share_slot(names[i], strlen(names[i])));
+        assert_true(relock_keys_share_slot(RELOCK_CHANNEL_LOCK, names[i], strlen(names[i])));
         assert_int_equal(other.len, strlen(inbox));
         assert_int_equal(relock_slot_of(other), relock_slot_of(key));
     }
@@ -270,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_name_has_one_to_4096_bytes),
         cmocka_unit_test(names_with_half_a_tag_share_no_slot),
         cmocka_unit_test(the_key_and_the_channel_of_a_name_share_a_slot),
+        cmocka_unit_test(the_channel_of_a_latch_has_its_name_in_further_braces),
         cmocka_unit_test(the_inbox_for_a_lock_has_the_slot_of_the_lock),
         cmocka_unit_test(an_unterminated_name_is_read_only_to_the_limit),
         cmocka_unit_test(a_field_is_the_client_and_the_number_of_the_hold),
