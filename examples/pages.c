@@ -487,6 +487,45 @@ static int most_of_three_servers(struct relock_lock *locks[3])
     return r;
 }
 
+/* ---- latches ---- */
+
+/* relock_latch_new, relock_latch_free, relock_latch_try_set, relock_latch_count_down,
+ * relock_latch_wait */
+static int start_together(struct relock_client *client)
+{
+    struct relock_latch *latch;
+    int r = relock_latch_new(client, "start:run-42", &latch);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_latch_try_set(latch, 1, NULL); /* once, for one worker */
+    if (r == RELOCK_OK)
+        r = relock_latch_count_down(latch); /* each worker, when it is ready */
+    if (r == RELOCK_OK)
+        r = relock_latch_wait(latch, 10000, NULL);
+    relock_latch_free(latch);
+    return r;
+}
+
+/* relock_latch_count, relock_latch_delete */
+static int give_up_a_start(struct relock_client *client)
+{
+    struct relock_latch *latch;
+    uint64_t count = 0;
+    bool deleted = false;
+    int r = relock_latch_new(client, "start:run-41", &latch);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_latch_count(latch, &count);
+    if (r == RELOCK_OK && count > 0)
+        r = relock_latch_delete(latch, &deleted);
+    if (deleted)
+        printf("%llu workers were missing\n", (unsigned long long)count);
+    relock_latch_free(latch);
+    return r;
+}
+
 /* ---- running them ---- */
 
 static void must(int r, const char *what)
@@ -553,6 +592,8 @@ static void run(struct relock_client *client, struct relock_lock *orders)
     must(write_with_a_token(client), "write_with_a_token");
     must(poll_for_it(client), "poll_for_it");
     must(share_with_redis_py(client), "share_with_redis_py");
+    must(start_together(client), "start_together");
+    must(give_up_a_start(client), "give_up_a_start");
 }
 
 int main(int argc, char **argv)

@@ -948,6 +948,114 @@ RELOCK_API int relock_release_async(struct relock_lock *lock, uint64_t owner,
                                     struct relock_events *events, relock_released_fn *fn,
                                     void *arg);
 
+/* ---- latches -------------------------------------------------------------------------------- */
+
+/**
+ * A count-down latch: a number that programs set once and count down to zero, and that any number
+ * of calls wait for. It is Redisson's RCountDownLatch, so Java programs can share it. The latch
+ * exists while its count is above zero; one that was never set, or was counted down, is open.
+ *
+ * A latch is no lock. It has no owner and no lease: nobody counts down for a process that crashed,
+ * and a latch that nobody counts down any more stays closed until relock_latch_delete().
+ *
+ * At most once. Counting down twice would open the latch too early, so the library sends such a
+ * command at most once. If Redis does not answer it, the call returns RELOCK_E_CONN, and the
+ * outcome is unknown: the command may have run, or may still run when the call has returned. The
+ * library neither repeats it nor cleans up. relock_latch_count() may tell. This applies to
+ * relock_latch_try_set(), relock_latch_count_down() and relock_latch_delete(). The library still
+ * repeats what a server has refused and so has not run, as after a failover. The options
+ * `min_replicas` and `keep_ms` do not concern latches.
+ *
+ * A key of this name that is no number, or has another type: RELOCK_E_SERVER, and it stays as it
+ * is. A negative number counts as zero.
+ *
+ * The caller owns the handle; it is freed and shared like that of a lock, also in a forked child.
+ */
+struct relock_latch;
+
+/**
+ * Makes a handle for the latch `name`: see relock_lock_new().
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new; free *latch with relock_latch_free
+ *          RELOCK_E_INVALID  also: in a cluster, a name with a }: Redisson's channel of such a
+ * latch would be in another slot
+ */
+RELOCK_API RELOCK_CHECKED int relock_latch_new(struct relock_client *client, const char *name,
+                                               struct relock_latch **latch);
+
+/**
+ * Frees a handle. No thread may be inside a call on it. The latch stays in Redis. Accepts NULL.
+ *
+ * Threads: any. Does not block.
+ * Returns: NULL.
+ */
+RELOCK_API struct relock_latch *relock_latch_free(struct relock_latch *latch);
+
+/**
+ * Closes an open latch: sets its count, at least 1. If the latch is closed, its count stays.
+ * `set` may be NULL.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         *set: whether this call has set it
+ *          RELOCK_E_CONN     if the command was sent, the outcome is unknown
+ *          RELOCK_E_INVALID  also: `count` is 0 or above INT64_MAX
+ *          the other common errors: not set
+ */
+RELOCK_API int relock_latch_try_set(struct relock_latch *latch, uint64_t count, bool *set);
+
+/**
+ * Counts down by one. The call that reaches zero opens the latch and wakes all waiters, also those
+ * of Redisson. Has no effect on an open latch.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         counted down once
+ *          RELOCK_E_CONN     if the command was sent, the outcome is unknown
+ *          the other common errors: not counted down
+ */
+RELOCK_API int relock_latch_count_down(struct relock_latch *latch);
+
+/**
+ * Reports the count; 0 means open.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK and *count, or a common error.
+ */
+RELOCK_API int relock_latch_count(struct relock_latch *latch, uint64_t *count);
+
+/**
+ * Waits until the latch is open, for up to `wait_ms`; 0 or less looks once, and RELOCK_FOREVER
+ * waits without limit. `cancel` may be NULL. The latch was open at one moment during the call;
+ * another program may have set it again since.
+ *
+ * The waiting threads of a client share one subscription, and one of them asks Redis for all: when
+ * it is told of a change, when the subscription is made again, and every `recheck_ms`. Otherwise a
+ * wait is like that for a lock: it survives reconnects, ends when Redis is silent, and
+ * relock_client_shutdown() ends those of owners without a hold. It takes no part in the search for
+ * deadlocks between processes.
+ *
+ * Threads: any; asks Redis; waits if `wait_ms` is above 0.
+ * Returns: RELOCK_OK         open
+ *          RELOCK_BUSY       `wait_ms` was 0 or less, and it is closed
+ *          RELOCK_TIMEOUT    it was still closed
+ *          RELOCK_CANCELLED  `cancel` fired, before or during the call
+ *          RELOCK_E_CLOSED   also: the client was shut down
+ *          the common errors
+ */
+RELOCK_API RELOCK_CHECKED int relock_latch_wait(struct relock_latch *latch, int64_t wait_ms,
+                                                struct relock_cancel *cancel);
+
+/**
+ * Deletes the latch, whatever its count: it is open, and all waiters are woken. `deleted` may be
+ * NULL.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         *deleted: whether it was closed before
+ *          RELOCK_E_CONN     if the command was sent, the outcome is unknown
+ *          the other common errors: not deleted
+ */
+RELOCK_API int relock_latch_delete(struct relock_latch *latch, bool *deleted);
+
 /* ---- queries answered from memory, in nanoseconds ------------------------------------------- */
 
 /**

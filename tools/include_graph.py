@@ -14,7 +14,7 @@ import sys
 
 PAGE = "docs/design.md"
 FOLDERS = [  # from the top down
-    "", "group", "deadlock", "look", "kind",
+    "", "group", "deadlock", "look", "count", "kind",
     "lock/async", "lock/call", "lock/hold", "lock/wake", "lock/state",
     "redis/io", "redis/deployment", "redis/lane", "redis/connect", "redis/server", "base",
 ]

@@ -18,7 +18,7 @@ LAYERS = [
     "base",
     "redis/server", "redis/connect", "redis/lane", "redis/deployment", "redis/io",
     "lock/state", "lock/wake", "lock/hold", "lock/call", "lock/async",
-    "kind", "look", "deadlock", "group", "",
+    "kind", "count", "look", "deadlock", "group", "",
 ]
 REDIS_ONLY = r"hiredis/.*|ev\.h|openssl/.*"
 ONE_HEADER = r"ut(hash|list|array|string)\.h"

@@ -42,6 +42,13 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_hold_count_of);
     NAMED(relock_is_locked);
     NAMED(relock_is_mine);
+    NAMED(relock_latch_count);
+    NAMED(relock_latch_count_down);
+    NAMED(relock_latch_delete);
+    NAMED(relock_latch_free);
+    NAMED(relock_latch_new);
+    NAMED(relock_latch_try_set);
+    NAMED(relock_latch_wait);
     NAMED(relock_lock);
     NAMED(relock_lock_free);
     NAMED(relock_lock_name);

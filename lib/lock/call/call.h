@@ -66,6 +66,9 @@ void relock_take_count(struct relock_acquire *acquire, int result)
 void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
     RELOCK_REQUIRES(acquire->client->mutex);
 
+/* Whether the result is an answer to the program, and not a failure for the log. */
+bool relock_take_is_answer(int result);
+
 /* Whether a call that waits for deferred releases is to go on at once, and so to end: it was
  * cancelled, or the client was shut down. */
 bool relock_take_is_stopped(const struct relock_acquire *acquire)

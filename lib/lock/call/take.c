@@ -517,7 +517,7 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
-static bool is_answer(int result)
+bool relock_take_is_answer(int result)
 {
     return result > RELOCK_E_NOMEM || result == RELOCK_E_CLOSED;
 }
@@ -545,7 +545,7 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
     }
     if (acquire->failed_name)
         grant->failed_member = acquire->failed_name;
-    if (is_answer(result))
+    if (relock_take_is_answer(result))
         return;
     relock_lock_log_under(acquire->client, acquire->lock, acquire->waiter.owner, "not acquired",
                           result, acquire->why);

@@ -114,6 +114,15 @@ void relock_request_force_unlock(struct relock_request *request,
                                  const struct relock_resource *resource, const char *field,
                                  size_t len);
 
+/* The value of a number. */
+void relock_request_get(struct relock_request *request, const struct relock_resource *resource);
+
+/* A script of a number. One that publishes the change gets this message, "" for the new value;
+ * NULL: it does not. `n` is its number; NULL: it needs none. */
+void relock_request_number(struct relock_request *request, const struct relock_resource *resource,
+                           const struct relock_script *script, const char *message,
+                           const int64_t *n);
+
 /* ---- outbox ---------------------------------------------------------------------------------- */
 
 /*

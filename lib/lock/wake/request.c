@@ -116,13 +116,17 @@ static void add_announcement(struct relock_request *request, const struct relock
     add_text(request, kind->message, strlen(kind->message));
 }
 
-/* In a cluster, the command with which the script publishes. */
+/* The command with which the script publishes. */
+static const char *publish_of(const struct relock_client *client)
+{
+    return is_sharded(client) ? "spublish" : "publish";
+}
+
+/* The same for scripts of locks: only in a cluster. */
 static void add_publish(struct relock_request *request, const struct relock_client *client)
 {
-    const char *command = is_sharded(client) ? "spublish" : "publish";
-
     if (is_in_cluster(client))
-        add_text(request, command, strlen(command));
+        add_text(request, publish_of(client), strlen(publish_of(client)));
 }
 
 /* The arguments for the line of the lock: see scripts/line_ask.lua. */
@@ -302,4 +306,35 @@ void relock_request_force_unlock(struct relock_request *request,
     add_announcement(request, resource);
     add_side(request, resource);
     add_publish(request, resource->client);
+}
+
+void relock_request_get(struct relock_request *request, const struct relock_resource *resource)
+{
+    begin(request, &relock_script_get, resource);
+}
+
+static void add_signed(struct relock_request *request, char text[RELOCK_DECIMAL_MAX], int64_t n)
+{
+    bool is_negative = n < 0;
+
+    text[0] = '-';
+    add_text(request, text,
+             relock_decimal(text + is_negative, is_negative ? -(uint64_t)n : (uint64_t)n) +
+                 is_negative);
+}
+
+void relock_request_number(struct relock_request *request, const struct relock_resource *resource,
+                           const struct relock_script *script, const char *message,
+                           const int64_t *n)
+{
+    begin(request, script, resource);
+    if (message) {
+        add_text(request, message, strlen(message));
+        add_text(request, request->channel,
+                 relock_keys_channel(request->channel, resource->kind->channel, resource->name,
+                                     resource->name_len));
+        add_text(request, publish_of(resource->client), strlen(publish_of(resource->client)));
+    }
+    if (n)
+        add_signed(request, request->count, *n);
 }

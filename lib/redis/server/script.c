@@ -11,6 +11,8 @@
                                                        */
 #define ACQUIRES (RELOCK_REPLY_NIL | REFUSED)
 #define RELEASES (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY_OF(2)) /* perhaps with a place */
+/* Perhaps with the receivers of its message. */
+#define NUMBER (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_extend RELOCK_REPLY_INTEGER
 #define FORMS_fair_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_fair_lock (RELOCK_REPLY_NIL | RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY_OF(2))
@@ -18,9 +20,12 @@
 #define FORMS_fenced_lock (RELOCK_REPLY_ARRAY_OF(1) | REFUSED)
 #define FORMS_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_inspect RELOCK_REPLY_ARRAY_OF(5)
+#define FORMS_latch_count_down NUMBER
+#define FORMS_latch_delete NUMBER
 #define FORMS_line_leave RELOCK_REPLY_INTEGER
 #define FORMS_lock (ACQUIRES | RELOCK_REPLY_STRING)
 #define FORMS_look RELOCK_REPLY_ARRAY
+#define FORMS_number_try_set NUMBER
 #define FORMS_plain_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_plain_inspect RELOCK_REPLY_ARRAY_OF(5)
 #define FORMS_plain_lock ACQUIRES
@@ -55,6 +60,7 @@ RELOCK_SCRIPT_MAP(XX)
     const struct relock_script relock_script_##name = {#name, "",   "", {head, sizeof(head) - 1}, \
                                                        1,     forms};
 COMMAND(hexists, "$7\r\nHEXISTS\r\n", RELOCK_REPLY_INTEGER)
+COMMAND(get, "$3\r\nGET\r\n", RELOCK_REPLY_NIL | RELOCK_REPLY_STRING)
 COMMAND(getrange, "$8\r\nGETRANGE\r\n", RELOCK_REPLY_STRING)
 COMMAND(exists, "$6\r\nEXISTS\r\n", RELOCK_REPLY_INTEGER)
 COMMAND(spublish, "$8\r\nSPUBLISH\r\n", RELOCK_REPLY_INTEGER)

@@ -24,6 +24,7 @@ RELOCK_SCRIPT_MAP(XX)
 /* Commands of Redis with one key, and arguments like those of a script. They have no body, so no
  * server has to load them. Not in `relock_scripts`. */
 extern const struct relock_script relock_script_hexists;
+extern const struct relock_script relock_script_get;
 extern const struct relock_script relock_script_getrange;
 extern const struct relock_script relock_script_exists;   /* may have further keys */
 extern const struct relock_script relock_script_spublish; /* the key is the channel */

@@ -1,0 +1,20 @@
+--[[
+Counts a latch down. At zero it has no key. That it got there is published.
+
+A user without the right to publish can still count down.
+
+KEYS[1]  the latch: a number; absent if it is open
+ARGV[1]  and the next two: see number_publish.lua
+
+Returns  the count, negative if the latch was open; if it has opened now, { 0, number of receivers or -1 if
+         the message could not be published }
+]]
+local value = redis.call('decrby', KEYS[1], '1')
+if value <= 0 then
+    redis.call('del', KEYS[1])
+end
+if value ~= 0 then
+    return value
+end
+--+ number_publish.lua
+return { 0, n_receivers }

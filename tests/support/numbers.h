@@ -1,0 +1,34 @@
+/*
+ * Numbers - the latches of a test
+ *
+ * Threads: the main one; the steps are for actors.
+ */
+#ifndef RELOCK_TEST_NUMBERS_H
+#define RELOCK_TEST_NUMBERS_H
+
+#include "support/fixture.h"
+
+#include <relock.h>
+
+#include <stdint.h>
+
+/* A handle of this test, freed at its end. */
+struct relock_latch *latch_of(struct relock_client *client, const char *name);
+
+/* Frees the handles of the test. */
+void numbers_free(void);
+
+/* As SERVER_TEST, with such handles. */
+int numbers_end(void **state);
+#define NUMBER_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, numbers_end)
+
+/* A wait for a latch, and the step that waits. */
+struct latch_wait {
+    struct relock_latch *latch;
+    int64_t wait_ms;
+    struct relock_cancel *cancel;
+};
+
+int latch_step(void *wait);
+
+#endif
