@@ -487,7 +487,7 @@ static int most_of_three_servers(struct relock_lock *locks[3])
     return r;
 }
 
-/* ---- latches ---- */
+/* ---- latches and unleased semaphores ---- */
 
 /* relock_latch_new, relock_latch_free, relock_latch_try_set, relock_latch_count_down,
  * relock_latch_wait */
@@ -523,6 +523,46 @@ static int give_up_a_start(struct relock_client *client)
     if (deleted)
         printf("%llu workers were missing\n", (unsigned long long)count);
     relock_latch_free(latch);
+    return r;
+}
+
+/* relock_unleased_new, relock_unleased_free, relock_unleased_try_set, relock_unleased_acquire,
+ * relock_unleased_release */
+static int share_permits_with_java(struct relock_client *client)
+{
+    struct relock_unleased *semaphore;
+    int r = relock_unleased_new(client, "scanners", &semaphore);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_unleased_try_set(semaphore, 3, NULL);
+    if (r == RELOCK_OK)
+        r = relock_unleased_acquire(semaphore, 1, 5000, NULL);
+    if (r == RELOCK_OK) {
+        printf("scanning\n"); /* if the process dies here, the permit is lost */
+        r = relock_unleased_release(semaphore, 1);
+    }
+    relock_unleased_free(semaphore);
+    return r;
+}
+
+/* relock_unleased_available, relock_unleased_add, relock_unleased_drain */
+static int replace_lost_permits(struct relock_client *client)
+{
+    struct relock_unleased *semaphore;
+    int64_t available, drained;
+    int r = relock_unleased_new(client, "scanners", &semaphore);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_unleased_available(semaphore, &available);
+    if (r == RELOCK_OK && available < 3) /* while nobody scans */
+        r = relock_unleased_add(semaphore, (int)(3 - available));
+    if (r == RELOCK_OK)
+        r = relock_unleased_drain(semaphore, &drained); /* nobody is to begin any more */
+    if (r == RELOCK_OK)
+        printf("%lld permits were taken\n", (long long)drained);
+    relock_unleased_free(semaphore);
     return r;
 }
 
@@ -594,6 +634,8 @@ static void run(struct relock_client *client, struct relock_lock *orders)
     must(share_with_redis_py(client), "share_with_redis_py");
     must(start_together(client), "start_together");
     must(give_up_a_start(client), "give_up_a_start");
+    must(share_permits_with_java(client), "share_permits_with_java");
+    must(replace_lost_permits(client), "replace_lost_permits");
 }
 
 int main(int argc, char **argv)

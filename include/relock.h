@@ -1056,6 +1056,119 @@ RELOCK_API RELOCK_CHECKED int relock_latch_wait(struct relock_latch *latch, int6
  */
 RELOCK_API int relock_latch_delete(struct relock_latch *latch, bool *deleted);
 
+/* ---- unleased semaphores ----------------------------------------------------------------------
+ */
+
+/**
+ * A semaphore whose permits have no lease: Redisson's RSemaphore, for programs that share one with
+ * Java. For everything else, use relock_semaphore_new(). The permits of a program that crashes, or
+ * loses the answer to an acquire, are gone until somebody adds others by relock_unleased_add():
+ * Redis knows neither who has permits nor for how long. Nobody is an owner, so any thread may
+ * release, also more than was ever acquired.
+ *
+ * In Redis it is the number of permits available. One that was never set has none, and a release
+ * makes it. Commands are sent at most once, as for latches: after RELOCK_E_CONN the outcome is
+ * unknown, except for relock_unleased_available(), which changes nothing. A key of this name that
+ * is no number, or has another type: RELOCK_E_SERVER, and it stays as it is.
+ *
+ * The caller owns the handle; it is freed and shared like that of a lock, also in a forked child.
+ */
+struct relock_unleased;
+
+/**
+ * Makes a handle for the semaphore `name`: see relock_lock_new().
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new; free *semaphore with relock_unleased_free
+ */
+RELOCK_API RELOCK_CHECKED int relock_unleased_new(struct relock_client *client, const char *name,
+                                                  struct relock_unleased **semaphore);
+
+/**
+ * Frees a handle. No thread may be inside a call on it. It releases nothing. Accepts NULL.
+ *
+ * Threads: any. Does not block.
+ * Returns: NULL.
+ */
+RELOCK_API struct relock_unleased *relock_unleased_free(struct relock_unleased *semaphore);
+
+/**
+ * Makes the semaphore with `n` permits, if it does not exist. `set` may be NULL.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         *set: whether this call has made it
+ *          RELOCK_E_CONN     if the command was sent, the outcome is unknown
+ *          RELOCK_E_INVALID  also: `n` is above INT32_MAX
+ *          the other common errors: not set
+ */
+RELOCK_API int relock_unleased_try_set(struct relock_unleased *semaphore, unsigned n, bool *set);
+
+/**
+ * Adds permits; takes some away if `n` is negative, so that their number may become negative, too.
+ * For operators, who replace lost permits.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         added
+ *          RELOCK_E_CONN     if the command was sent, the outcome is unknown
+ *          the other common errors: not added
+ */
+RELOCK_API int relock_unleased_add(struct relock_unleased *semaphore, int n);
+
+/**
+ * Acquires `n` permits, all or none, waiting for up to `wait_ms`; 0 or less tries once, and
+ * RELOCK_FOREVER waits without limit. `cancel` may be NULL; it ends the wait, not a command in
+ * flight: if that command acquires the permits, the result is RELOCK_OK.
+ *
+ * The waiting threads of a client stand in a queue, and the first of them asks Redis for its own
+ * permits, when it is told that permits were released. So a large request may hold up smaller ones
+ * of this client. A try asks at once, and other clients do not wait for this queue. All else is as
+ * for relock_latch_wait().
+ *
+ * Threads: any; asks Redis; waits if `wait_ms` is above 0.
+ * Returns: RELOCK_OK         acquired: release them by relock_unleased_release
+ *          RELOCK_BUSY       `wait_ms` was 0 or less, and there were too few permits
+ *          RELOCK_TIMEOUT    there were too few permits
+ *          RELOCK_CANCELLED  `cancel` fired, before or during the call
+ *          RELOCK_E_CONN     if a command was sent and not answered, the outcome is unknown: the
+ *                            permits may be lost
+ *          RELOCK_E_CLOSED   also: the client was shut down
+ *          RELOCK_E_INVALID  also: `n` is 0 or above INT32_MAX
+ *          the other common errors: not acquired
+ */
+RELOCK_API RELOCK_CHECKED int relock_unleased_acquire(struct relock_unleased *semaphore, unsigned n,
+                                                      int64_t wait_ms,
+                                                      struct relock_cancel *cancel);
+
+/**
+ * Gives `n` permits back and wakes waiters, also those of Redisson. Nothing checks that they were
+ * acquired.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         released
+ *          RELOCK_E_CONN     if the command was sent, the outcome is unknown
+ *          RELOCK_E_INVALID  also: `n` is 0 or above INT32_MAX
+ *          the other common errors: not released
+ */
+RELOCK_API int relock_unleased_release(struct relock_unleased *semaphore, unsigned n);
+
+/**
+ * Takes all permits that are available, and sets a negative number to 0.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         *n: the number before, which may be negative
+ *          RELOCK_E_CONN     if the command was sent, the outcome is unknown
+ *          the other common errors: none taken
+ */
+RELOCK_API int relock_unleased_drain(struct relock_unleased *semaphore, int64_t *n);
+
+/**
+ * Reports the permits available. Their number may be negative.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK and *n, or a common error.
+ */
+RELOCK_API int relock_unleased_available(struct relock_unleased *semaphore, int64_t *n);
+
 /* ---- queries answered from memory, in nanoseconds ------------------------------------------- */
 
 /**

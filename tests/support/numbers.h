@@ -1,5 +1,5 @@
 /*
- * Numbers - the latches of a test
+ * Numbers - the latches and the unleased semaphores of a test
  *
  * Threads: the main one; the steps are for actors.
  */
@@ -12,8 +12,9 @@
 
 #include <stdint.h>
 
-/* A handle of this test, freed at its end. */
+/* Handles of this test, freed at its end. */
 struct relock_latch *latch_of(struct relock_client *client, const char *name);
+struct relock_unleased *semaphore_of(struct relock_client *client, const char *name);
 
 /* Frees the handles of the test. */
 void numbers_free(void);
@@ -30,5 +31,15 @@ struct latch_wait {
 };
 
 int latch_step(void *wait);
+
+/* The same for permits. */
+struct permits_wait {
+    struct relock_unleased *semaphore;
+    unsigned n;
+    int64_t wait_ms;
+    struct relock_cancel *cancel;
+};
+
+int permits_step(void *wait);
 
 #endif

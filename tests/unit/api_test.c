@@ -70,6 +70,14 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_timedlock);
     NAMED(relock_trylock);
     NAMED(relock_ttl_ms);
+    NAMED(relock_unleased_acquire);
+    NAMED(relock_unleased_add);
+    NAMED(relock_unleased_available);
+    NAMED(relock_unleased_drain);
+    NAMED(relock_unleased_free);
+    NAMED(relock_unleased_new);
+    NAMED(relock_unleased_release);
+    NAMED(relock_unleased_try_set);
     NAMED(relock_unlock);
     NAMED(relock_valid_ms);
     NAMED(relock_waiters);
