@@ -72,6 +72,9 @@ main()
     run_example "$build/examples/red" "unix://$scratch/server.sock?db=1" \
         "unix://$scratch/server.sock?db=2" "unix://$scratch/none.sock"
 
+    say 'start_together: workers that begin when all of them are ready'
+    run_example "$build/examples/start_together" "unix://$scratch/server.sock"
+
     say 'kept: a process keeps the locks of its customers, and gives one back'
     run_example "$build/examples/kept" "unix://$scratch/server.sock"
 

@@ -95,7 +95,7 @@ static int run(const struct relock_lock *lock, const struct relock_number_comman
 static void follow_change(struct relock_lock *lock, const struct answer *answer)
     RELOCK_REQUIRES(lock->client->mutex)
 {
-    if (answer->is_published)
+    if (answer->is_published || answer->is_refused)
         relock_echo_release(lock->client, lock->resource);
     if (answer->is_refused)
         relock_lock_log_under(lock->client, lock, 0,

@@ -3,6 +3,7 @@
 #include "support/child.h"
 #include "support/listener.h"
 #include "support/numbers.h"
+#include "support/rights.h"
 
 #include <stdio.h>
 
@@ -327,6 +328,35 @@ static void a_forked_child_has_no_latch(void **state)
     assert_result(relock_latch_delete(latch, NULL), RELOCK_OK);
 }
 
+/* ---- rights ------------------------------------------------------------------------------- */
+
+static void the_rights_of_the_page_suffice(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct latch_wait wait = {NULL, RELOCK_FOREVER, NULL};
+    struct actor *waiting = actor_start();
+
+    rights_give(f, WIRE_PAGE, "latch", NULL);
+    assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
+    client = rights_client(f, NEVER_MS, 0);
+    wait.latch = latch_of(client, "orders");
+    set(wait.latch, 1);
+    assert_int_equal(count_of(wait.latch), 1);
+    actor_begin(waiting, latch_step, &wait);
+    assert_true(wait_for_waiters(client, 1));
+    assert_true(probe_wait_subscribers(f->probe, "redisson_countdownlatch__channel__{orders}", 1));
+    assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    set(wait.latch, 2);
+    assert_result(relock_latch_delete(wait.latch, NULL), RELOCK_OK);
+    fixture_free_client(f, client);
+    assert_int_equal(log_count(f->log, "NOPERM"), 0);
+    assert_int_equal(log_count(f->log, "refused PUBLISH"), 0);
+    assert_int_equal(log_count(f->log, "; without it "), 0);
+    assert_string_equal(probe_list(f->probe, "ACL LOG"), "");
+}
+
 /* ---- handles ------------------------------------------------------------------------------- */
 
 static void bad_arguments_are_refused(void **state)
@@ -399,6 +429,7 @@ int main(void)
         NUMBER_TEST(a_shutdown_ends_waits_of_owners_without_a_hold),
         NUMBER_TEST(a_freed_client_ends_waits_and_refuses_calls),
         NUMBER_TEST(a_forked_child_has_no_latch),
+        NUMBER_TEST(the_rights_of_the_page_suffice),
         NUMBER_TEST(bad_arguments_are_refused),
         NUMBER_TEST(a_name_is_for_a_lock_or_a_latch),
         NUMBER_TEST(the_prefix_is_in_the_key_and_in_the_channel),

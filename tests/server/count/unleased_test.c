@@ -3,6 +3,7 @@
 #include "support/child.h"
 #include "support/listener.h"
 #include "support/numbers.h"
+#include "support/rights.h"
 
 #include <string.h>
 
@@ -299,6 +300,35 @@ static void a_forked_child_has_no_permits(void **state)
     assert_int_equal(child_wait(child_start(calls_in_the_child, semaphore), SOON_MS), 0);
 }
 
+static void the_rights_of_the_page_suffice(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct permits_wait wait = {NULL, 2, RELOCK_FOREVER, NULL};
+    struct actor *waiting = actor_start();
+    int64_t n;
+
+    rights_give(f, WIRE_PAGE, "unleased semaphore", NULL);
+    assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
+    client = rights_client(f, NEVER_MS, 0);
+    wait.semaphore = semaphore_of(client, "orders");
+    set(wait.semaphore, 1);
+    actor_begin(waiting, permits_step, &wait);
+    assert_true(wait_for_waiters(client, 1));
+    assert_true(probe_wait_subscribers(f->probe, "redisson_sc:{orders}", 1));
+    assert_result(relock_unleased_release(wait.semaphore, 1), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(relock_unleased_add(wait.semaphore, 2), RELOCK_OK);
+    assert_result(relock_unleased_drain(wait.semaphore, &n), RELOCK_OK);
+    assert_int_equal(n, 2);
+    fixture_free_client(f, client);
+    assert_int_equal(log_count(f->log, "NOPERM"), 0);
+    assert_int_equal(log_count(f->log, "refused PUBLISH"), 0);
+    assert_int_equal(log_count(f->log, "; without it "), 0);
+    assert_string_equal(probe_list(f->probe, "ACL LOG"), "");
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+}
+
 static void bad_arguments_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -344,6 +374,7 @@ int main(void)
         PERMITS_TEST(the_next_in_the_queue_asks_when_the_first_has_its_permits),
         PERMITS_TEST(a_cancel_a_shutdown_and_the_deadline_end_waits),
         PERMITS_TEST(a_forked_child_has_no_permits),
+        PERMITS_TEST(the_rights_of_the_page_suffice),
         PERMITS_TEST(bad_arguments_are_refused),
     };
 
