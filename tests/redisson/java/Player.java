@@ -39,6 +39,8 @@ import org.redisson.api.RedissonClient;
  * the last time until it is woken. {@code forget} ends all threads, which have nothing to do, and
  * with them their locks. {@code die}, or the end of the input, ends the process at once.
  *
+ * Numbers.java has the orders about latches and semaphores.
+ *
  * The answer is "unsupported" if this version of Redisson does not have it, and "failed" with the
  * reason if it went wrong.
  */
@@ -77,21 +79,25 @@ public final class Player {
             tasks.add(() -> say(number + " " + answer(order)));
         }
 
-        /** Redisson's waiters sleep at a semaphore that a message opens, those of spin locks just so. */
+        /** Redisson's waiters sleep at a semaphore that a message opens, at such a latch, or just so. */
         boolean isAsleep() {
             Thread.State state = thread.getState();
             return (state == Thread.State.WAITING || state == Thread.State.TIMED_WAITING)
                 && Arrays.stream(thread.getStackTrace()).anyMatch(frame ->
                     frame.getClassName().equals("java.util.concurrent.Semaphore")
+                    || frame.getClassName().equals("org.redisson.misc.ReclosableLatch")
                     || frame.getClassName().equals("java.lang.Thread")
                         && frame.getMethodName().equals("sleep"));
         }
 
         private String answer(String[] order) {
             try {
+                long[] numbers = Arrays.stream(order).skip(4).mapToLong(Long::parseLong).toArray();
+                if (Numbers.has(order[2])) {
+                    return Numbers.obey(client, order[1], order[2], order[3], numbers);
+                }
                 RLock lock = locks.computeIfAbsent(order[2] + " " + order[3],
                     key -> Kinds.lock(client, order[2], order[3]));
-                long[] numbers = Arrays.stream(order).skip(4).mapToLong(Long::parseLong).toArray();
                 return obey(order[1], lock, numbers);
             } catch (UnsupportedOperationException e) {
                 return "unsupported";
