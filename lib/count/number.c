@@ -41,9 +41,9 @@ static bool read_text(const struct redisReply *reply, int64_t *value)
             return false;
         sum = sum * 10 + (uint64_t)(text[i] - '0');
     }
-    if (sum > INT64_MAX)
+    if (sum > (uint64_t)INT64_MAX + at)
         return false;
-    *value = at > 0 ? -(int64_t)sum : (int64_t)sum;
+    *value = (int64_t)(at > 0 ? -sum : sum);
     return true;
 }
 

@@ -3,7 +3,9 @@
  * and, when its own thread goes on waiting, by relock_resource_wait_on.
  *
  *   end         becomes      when
- *   WAITS       GRANTED      a hold is handed off to it: relock_cache_hand_off (cache.c)
+ *   WAITS       GRANTED      a hold is handed off to it: relock_cache_hand_off (cache.c); or a
+ *                            number lets it through: let_all_through (number.c), also from
+ *                            UNREACHED
  *               UNREACHED    Redis is silent: end_waits (silence.c), or an attempt of the head
  *                            got no answer: relock_resource_end_unreached
  *               STARTS_ANEW  another thread has acquired the lock for the same owner: start_anew

@@ -108,6 +108,8 @@ static void a_large_count_is_exact(void **state)
     assert_true(count_of(latch) == INT64_MAX);
     assert_result(relock_latch_count_down(latch), RELOCK_OK);
     assert_true(count_of(latch) == INT64_MAX - 1);
+    probe_int(f->probe, "SET start %s", "-9223372036854775808");
+    assert_int_equal(count_of(latch), 0);
     assert_result(relock_latch_delete(latch, NULL), RELOCK_OK);
 }
 
@@ -281,6 +283,27 @@ static void a_shutdown_ends_waits_of_owners_without_a_hold(void **state)
     assert_result(actor_unlock(holding, lock), RELOCK_OK);
 }
 
+/* Redis does not know who will count down, so no search for deadlocks could go on from there. */
+static void a_wait_of_a_holder_is_not_published(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.deadlock_ms = 10, .recheck_ms = NEVER_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct latch_wait wait = {latch_of(client, "start"), RELOCK_FOREVER, NULL};
+    struct actor *holding = actor_start();
+
+    set(wait.latch, 1);
+    assert_result(actor_lock(holding, lock), RELOCK_OK);
+    actor_begin(holding, latch_step, &wait);
+    assert_true(wait_for_waiters(client, 1));
+    let_pass(500);
+    assert_int_equal(probe_n_keys(f->probe), 2);
+    assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
+    assert_result(actor_result(holding), RELOCK_OK);
+    assert_result(actor_unlock(holding, lock), RELOCK_OK);
+}
+
 static void a_freed_client_ends_waits_and_refuses_calls(void **state)
 {
     struct fixture *f = *state;
@@ -427,6 +450,7 @@ int main(void)
         NUMBER_TEST(the_subscription_goes_when_nobody_has_waited_for_a_while),
         NUMBER_TEST(a_cancel_ends_a_wait_and_refuses_the_next),
         NUMBER_TEST(a_shutdown_ends_waits_of_owners_without_a_hold),
+        NUMBER_TEST(a_wait_of_a_holder_is_not_published),
         NUMBER_TEST(a_freed_client_ends_waits_and_refuses_calls),
         NUMBER_TEST(a_forked_child_has_no_latch),
         NUMBER_TEST(the_rights_of_the_page_suffice),
