@@ -5,6 +5,8 @@
 #include "support/numbers.h"
 #include "support/rights.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define CHANNEL "redisson_sc:{jobs}"
@@ -254,6 +256,61 @@ static void the_next_in_the_queue_asks_when_the_first_has_its_permits(void **sta
     }
 }
 
+/* ---- many threads -------------------------------------------------------------------------- */
+
+#define N_PERMITS 3
+#define N_ROUNDS 60
+
+struct worker {
+    struct relock_unleased *semaphore;
+    unsigned nth;
+};
+
+static atomic_int n_out;        /* permits, of all threads */
+static atomic_bool is_too_many; /* more than there are */
+
+static int take_turns(void *arg)
+{
+    const struct worker *worker = arg;
+    int r = RELOCK_OK;
+
+    for (unsigned i = 0; i < N_ROUNDS && r == RELOCK_OK; i++) {
+        unsigned n = 1 + (i + worker->nth) % 2;
+
+        r = relock_unleased_acquire(worker->semaphore, n, RELOCK_FOREVER, NULL);
+        if (r != RELOCK_OK)
+            return r;
+        if (atomic_fetch_add(&n_out, (int)n) + (int)n > N_PERMITS)
+            atomic_store(&is_too_many, true);
+        sched_yield();
+        atomic_fetch_sub(&n_out, (int)n);
+        r = relock_unleased_release(worker->semaphore, n);
+    }
+    return r;
+}
+
+/* Nobody rechecks, so a message that is missed stops them. */
+static void threads_of_two_clients_have_no_more_permits_than_there_are(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_unleased *semaphores[2];
+    struct worker workers[N_THREADS];
+    struct actor *actors[N_THREADS];
+
+    for (int i = 0; i < 2; i++)
+        semaphores[i] = semaphore_of(woken_client(f), "jobs");
+    set(semaphores[0], N_PERMITS);
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        workers[i] = (struct worker){semaphores[i % 2], i / 2};
+        actors[i] = actor_start();
+        actor_begin(actors[i], take_turns, &workers[i]);
+    }
+    for (int i = 0; i < N_THREADS; i++)
+        assert_result(actor_result_within(actors[i], 3 * SOON_MS), RELOCK_OK);
+    assert_false(is_too_many);
+    assert_int_equal(available(semaphores[0]), N_PERMITS);
+}
+
 static void a_cancel_a_shutdown_and_the_deadline_end_waits(void **state)
 {
     struct fixture *f = *state;
@@ -372,6 +429,7 @@ int main(void)
         PERMITS_TEST(one_release_serves_as_many_threads_as_it_can),
         PERMITS_TEST(a_try_does_not_wait_for_the_queue),
         PERMITS_TEST(the_next_in_the_queue_asks_when_the_first_has_its_permits),
+        PERMITS_TEST(threads_of_two_clients_have_no_more_permits_than_there_are),
         PERMITS_TEST(a_cancel_a_shutdown_and_the_deadline_end_waits),
         PERMITS_TEST(a_forked_child_has_no_permits),
         PERMITS_TEST(the_rights_of_the_page_suffice),
