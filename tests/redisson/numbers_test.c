@@ -165,6 +165,58 @@ static void redissons_releases_wake_us(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
+/* What an absent number means, and what stays absent, is the same for both. */
+static void both_leave_absent_numbers_absent(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *client = duet_client(d);
+    struct relock_unleased *semaphore = semaphore_of(client, "jobs");
+    struct relock_latch *latch = latch_of(client, "start");
+    bool deleted = true;
+    int64_t n = -1;
+
+    assert_says(d, "down latch start", "ok");
+    assert_result(relock_latch_count_down(latch), RELOCK_OK);
+    assert_says(d, "delete latch start", "no");
+    assert_result(relock_latch_delete(latch, &deleted), RELOCK_OK);
+    assert_false(deleted);
+    assert_says(d, "drain semaphore jobs", "0");
+    assert_result(relock_unleased_drain(semaphore, &n), RELOCK_OK);
+    assert_int_equal(n, 0);
+    assert_says(d, "try semaphore jobs 1", "no");
+    assert_says(d, "number semaphore jobs", "0");
+    assert_int_equal(probe_int(duet_probe(d, "start"), "EXISTS start"), 0);
+    assert_int_equal(probe_int(duet_probe(d, "jobs"), "EXISTS jobs"), 0);
+}
+
+/* A release keeps the expiry of a semaphore, and added permits end it. */
+static void both_treat_the_expiry_alike(void **state)
+{
+    struct duet *d = *state;
+    struct relock_unleased *semaphore = semaphore_of(duet_client(d), "jobs");
+    struct probe *probe = duet_probe(d, "jobs");
+
+    for (int i = 0; i < 2; i++) {
+        probe_int(probe, "SET jobs 1 PX %d", NEVER_MS);
+        if (i == 0)
+            assert_says(d, "release semaphore jobs 1", "ok");
+        else
+            assert_result(relock_unleased_release(semaphore, 1), RELOCK_OK);
+        assert_true(probe_pttl(probe, "jobs") > 0);
+        if (i == 0)
+            assert_says(d, "add semaphore jobs 1", "ok");
+        else
+            assert_result(relock_unleased_add(semaphore, 1), RELOCK_OK);
+        assert_int_equal(probe_pttl(probe, "jobs"), -1);
+        probe_int(probe, "SET jobs 3 PX %d", NEVER_MS);
+        if (i == 0)
+            assert_says(d, "drain semaphore jobs", "3");
+        else
+            assert_result(relock_unleased_drain(semaphore, &(int64_t){0}), RELOCK_OK);
+        assert_int_equal(probe_pttl(probe, "jobs"), -1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +226,8 @@ int main(int argc, char **argv)
         NUMBER_DUET_TEST(each_takes_of_the_same_permits),
         NUMBER_DUET_TEST(our_releases_wake_redisson),
         NUMBER_DUET_TEST(redissons_releases_wake_us),
+        NUMBER_DUET_TEST(both_leave_absent_numbers_absent),
+        NUMBER_DUET_TEST(both_treat_the_expiry_alike),
     };
 
     duet_choose(argc, argv);
