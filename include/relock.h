@@ -107,7 +107,8 @@ extern "C" {
     XX(E_CLOSED, -17, "the client was shut down or freed")                                    \
     XX(E_FORKED, -18, "the client was made before fork() and this is the child")              \
     XX(E_DEADLOCK, -19, "this call would deadlock")                                           \
-    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")
+    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")             \
+    XX(E_NO_PERMITS, -21, "the number of permits of the semaphore was never set")
 
 enum relock_status {
 #define RELOCK_STATUS_ENUM_(name, value, text) RELOCK_##name = (value),
@@ -573,6 +574,8 @@ RELOCK_API uint64_t relock_owner_self(void);
 
 #define RELOCK_FOREVER INT64_MAX
 
+#define RELOCK_PERMITS_MAX 1000 /* permits that one call acquires */
+
 #define RELOCK_NON_REENTRANT 1u /* RELOCK_E_DEADLOCK if the owner already holds the lock */
 
 /** How to acquire a lock. The struct need not outlive the call. */
@@ -589,7 +592,11 @@ struct relock_how {
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
     /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
     struct relock_cancel *cancel_on_lost;
-    uint64_t reserved[4];
+    uint64_t permits; /* [1] of a semaphore, at most RELOCK_PERMITS_MAX; else 0 */
+    /* [none] of a semaphore, 16 bytes for each permit: receives their ids in Redis, with RELOCK_OK.
+     * For an asynchronous call it must live until the call has ended */
+    unsigned char *permit_ids;
+    uint64_t reserved[2];
 };
 
 /** Describes a hold at the moment when a call reports it. */
@@ -602,7 +609,8 @@ struct relock_grant {
     /* Multi lock that was not acquired: the member that blocked it, or the first member if no
      * single one did. Otherwise NULL. Lives as long as the handle */
     const char *failed_member;
-    uint64_t reserved[3];
+    uint64_t permits; /* of a semaphore; else 0 */
+    uint64_t reserved[2];
 };
 
 /**
@@ -1284,15 +1292,15 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
                                                    struct relock_lock **lock);
 
 /**
- * A multi lock: several locks, of any kind and on any client, acquired as one, all or none. The
- * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
- * level of the multi lock is one level of each member. If a member is lost, the multi lock is lost,
- * and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its members. The
- * handles in `locks` may be freed when the call has returned.
+ * A multi lock: several locks, of any kind and on any client, acquired as one, all
+ * or none. The library acquires the members in one fixed order, so the order of `locks` does not
+ * matter. Each level of the multi lock is one level of each member. If a member is lost, the multi
+ * lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its
+ * members. The handles in `locks` may be freed when the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
- *          RELOCK_E_INVALID  also: `n` is 0, or two members are the same lock
+ *          RELOCK_E_INVALID  also: `n` is 0, two members are the same lock, or one is a semaphore
  */
 RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *locks, size_t n,
                                                    struct relock_lock **lock);
@@ -1306,8 +1314,8 @@ RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *lo
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
- *          RELOCK_E_INVALID  also: `n` is not allowed, a member is a multi or red lock, or two
- *                            members share a client
+ *          RELOCK_E_INVALID  also: `n` is not allowed, a member is a multi or red lock or a
+ *                            semaphore, or two members share a client
  *          RELOCK_E_UNSUPPORTED  a member is in a cluster
  */
 RELOCK_API RELOCK_CHECKED int relock_redlock_new(struct relock_lock *const *locks, size_t n,

@@ -95,6 +95,7 @@ static const struct {
     {RELOCK_E_FORKED, -18, "the client was made before fork() and this is the child"},
     {RELOCK_E_DEADLOCK, -19, "this call would deadlock"},
     {RELOCK_E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build"},
+    {RELOCK_E_NO_PERMITS, -21, "the number of permits of the semaphore was never set"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -118,7 +119,7 @@ static void every_result_keeps_its_value_and_has_its_text(void **state)
 
 static void an_unknown_result_has_a_text_too(void **state)
 {
-    static const int unknown[] = {1, -6, -10, -21, -9999, INT32_MAX, INT32_MIN};
+    static const int unknown[] = {1, -6, -10, -22, -9999, INT32_MAX, INT32_MIN};
 
     (void)state;
 

@@ -114,6 +114,10 @@ void relock_request_force_unlock(struct relock_request *request,
                                  const struct relock_resource *resource, const char *field,
                                  size_t len);
 
+/* Runs the script of a semaphore that has this verb, and is about so many permits. */
+void relock_request_permits(struct relock_request *request, const struct relock_resource *resource,
+                            const struct relock_script *script, const char *verb, uint64_t n);
+
 /* ---- outbox ---------------------------------------------------------------------------------- */
 
 /*
