@@ -1292,7 +1292,90 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
                                                    struct relock_lock **lock);
 
 /**
- * A multi lock: several locks, of any kind and on any client, acquired as one, all
+ * A semaphore: at most N permits are out at a time. Each permit has a lease, which the watchdog
+ * renews, so the permits of a process that died come back. The keys are those of Redisson's
+ * RPermitExpirableSemaphore, so programs in Java can share the permits: docs/guarantees.md says
+ * what their clocks mean. N has to be set once: relock_semaphore_init().
+ *
+ * The calls for locks are for semaphores, too, with these differences. Each acquire takes `permits`
+ * of struct relock_how, all or none. It never adds a level, so an owner may have the permits of
+ * several acquires. It waits for further ones like any other owner, and for ever if it has all of
+ * them itself. With RELOCK_NON_REENTRANT, the call returns RELOCK_E_DEADLOCK if the owner has
+ * permits of the semaphore. A wait for permits is not part of the search for deadlocks.
+ *
+ * Clients of relock that wait get permits in the order in which they came. While one waits for
+ * many, no other takes the few that are free, not even by a try. Redisson's clients know no order.
+ *
+ * A release gives back the permits of one acquire: the newest. But one that was lost goes first,
+ * once the library has reported that loss (or has nobody to tell), so that work that goes on keeps
+ * its permits. While the owner has a lost acquire, its acquires return RELOCK_LOST.
+ *
+ * relock_extend() extends the permits of all acquires of the owner. relock_check() reports the
+ * acquire that is certain for the shortest time, with the number of all its acquires in
+ * `hold_count`, and of all its permits in `permits`. relock_hold_count() reports the permits that
+ * the owner has in Redis.
+ *
+ * relock_who_holds() reports the acquire whose permits expire first. `id` is one of its permits, in
+ * hex, `hold_count` is how many it has, and `n_holders` how many permits are out in all.
+ * relock_is_locked() says whether any is out. relock_force_unlock() takes back the permits of that
+ * one acquire: call it again for the next one.
+ *
+ * An acquire also returns RELOCK_E_NO_PERMITS if N was never set, or if the semaphore is deleted
+ * during the wait; and RELOCK_E_INVALID if `permits` is above N or above RELOCK_PERMITS_MAX.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new.
+ */
+RELOCK_API RELOCK_CHECKED int relock_semaphore_new(struct relock_client *client, const char *name,
+                                                   struct relock_lock **lock);
+
+#define RELOCK_SEMAPHORE_MAX 2147483647u /* the largest N */
+
+/**
+ * Sets the number of permits N of a semaphore unless it was set before, like Redisson's
+ * trySetPermits(). If `was_unset` is not NULL, it says whether this call has set it.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK             set, now or before; *was_unset is written with it only
+ *          RELOCK_E_INVALID      also: `n` is above RELOCK_SEMAPHORE_MAX
+ *          RELOCK_E_UNSUPPORTED  also: not a semaphore
+ *          RELOCK_E_SERVER       also: the key has data of another program, which stays
+ *          the common errors: it may have been set. A repeat then reports that it was set before
+ */
+RELOCK_API int relock_semaphore_init(struct relock_lock *lock, uint64_t n, bool *was_unset);
+
+/**
+ * Sets the number of permits N of a semaphore, whether it was set before or not, like Redisson's
+ * setPermits(): those that are out count. If more are out than `n`, their owners keep them, and
+ * `n_free` is negative until enough of them are released. 0 is allowed: nobody gets a permit.
+ *
+ * Threads: any; asks Redis.
+ * Returns: as relock_semaphore_init.
+ */
+RELOCK_API int relock_semaphore_set(struct relock_lock *lock, uint64_t n);
+
+/** The permits of a semaphore at one moment. N is their sum. */
+struct relock_permits {
+    int64_t n_free; /* negative if N was lowered while more were out */
+    uint64_t n_out; /* that owners have, in all programs */
+    uint64_t reserved[2];
+};
+
+/**
+ * Reports the permits of a semaphore, after those that have expired came back; like Redisson's
+ * availablePermits() and acquiredPermits().
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK and *permits
+ *          RELOCK_E_NO_PERMITS   N was never set, or the semaphore was deleted
+ *          RELOCK_E_UNSUPPORTED  also: not a semaphore
+ *          RELOCK_E_SERVER       also: the key has data of another program
+ *          the common errors
+ */
+RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_permits *permits);
+
+/**
+ * A multi lock: several locks, of any kind but semaphores and on any client, acquired as one, all
  * or none. The library acquires the members in one fixed order, so the order of `locks` does not
  * matter. Each level of the multi lock is one level of each member. If a member is lost, the multi
  * lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its

@@ -55,6 +55,10 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_redlock_new);
     NAMED(relock_release);
     NAMED(relock_release_async);
+    NAMED(relock_semaphore_init);
+    NAMED(relock_semaphore_new);
+    NAMED(relock_semaphore_read);
+    NAMED(relock_semaphore_set);
     NAMED(relock_servers);
     NAMED(relock_spinlock_new);
     NAMED(relock_spinlock_set_pauses);
