@@ -2,6 +2,7 @@
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/fixture.h"
+#include "support/listener.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #define LINE "relock_waiters:{orders}"
 #define CHANNEL "redisson_sc:{orders}"
 #define LONG_MS 60000
-#define PEER_ID "0123456789abcdef" /* Redisson's are random */
+#define SILENT "5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b6a" /* the id of a client */
+#define PEER_ID "0123456789abcdef"                    /* Redisson's are random */
 
 static struct relock_lock *semaphore(struct fixture *f, struct relock_client *client)
 {
@@ -36,17 +38,20 @@ static int take_within(struct relock_lock *lock, uint64_t n, int64_t wait_ms)
     return relock_acquire(lock, &(struct relock_how){.permits = n, .wait_ms = wait_ms}, NULL);
 }
 
+static uint64_t server_now_ms(struct fixture *f)
+{
+    return (uint64_t)probe_int(f->probe, "EVAL %s 0",
+                               "local t = redis.call('time')"
+                               "return t[1] * 1000 + math.floor(t[2] / 1000)");
+}
+
 /* Another program takes one permit as Redisson does, with a deadline by its own clock. */
 static void peer_takes(struct fixture *f, uint64_t lease_ms)
 {
     assert_true(probe_int(f->probe, "DECRBY orders 1") >= 0);
-    assert_int_equal(
-        probe_int(f->probe, "ZADD " OUT " %llu " PEER_ID,
-                  (unsigned long long)(probe_int(f->probe, "EVAL %s 0",
-                                                 "local t = redis.call('time')"
-                                                 "return t[1] * 1000 + math.floor(t[2] / 1000)") +
-                                       (long long)lease_ms)),
-        1);
+    assert_int_equal(probe_int(f->probe, "ZADD " OUT " %llu " PEER_ID,
+                               (unsigned long long)(server_now_ms(f) + lease_ms)),
+                     1);
 }
 
 static void peer_gives_back(struct fixture *f)
@@ -620,12 +625,10 @@ static void a_waiter_learns_that_the_semaphore_was_deleted(void **state)
 /* A process that stands in the line, needs `need` permits, and does nothing more. */
 static void silent_joins(struct fixture *f, const char *need)
 {
-    assert_int_equal(probe_int(f->probe, "RPUSH " LINE " 5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b6a"), 1);
-    assert_int_equal(probe_int(f->probe,
-                               "HSET relock_waiters:turn:{orders} needer "
-                               "5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b6a need %s",
-                               need),
-                     2);
+    assert_int_equal(probe_int(f->probe, "RPUSH " LINE " " SILENT), 1);
+    assert_int_equal(
+        probe_int(f->probe, "HSET relock_waiters:turn:{orders} needer " SILENT " need %s", need),
+        2);
 }
 
 static void a_dead_process_before_them_stops_nobody(void **state)
@@ -654,7 +657,7 @@ static void a_silent_process_is_waited_for_a_moment(void **state)
     struct actor *waiter = actor_start();
     struct probe *silent = probe_open(f->server->socket);
 
-    (void)probe_text(silent, "SUBSCRIBE relock_client:{5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b6a}");
+    (void)probe_text(silent, "SUBSCRIBE relock_client:{" SILENT "}");
     assert_result(take(ours, 2), RELOCK_OK);
     silent_joins(f, "2");
     actor_begin(waiter, take_turn, &turn);
@@ -692,6 +695,57 @@ static void a_large_request_that_ends_lets_others_pass(void **state)
     relock_cancel_free(cancel);
     assert_int_equal(probe_n_keys(f->probe), 1);
     forget(f, 2);
+}
+
+/* It waits behind another thread of its client, which wants more. */
+static void a_small_request_behind_one_that_ended_is_served(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+    struct relock_lock *lock = semaphore_of(f, client, 2);
+    struct turn turn = {lock, 1};
+    struct actor *first = actor_start(), *second = actor_start();
+    struct relock_cancel *cancel;
+    struct relock_how how = {.permits = 2, .wait_ms = LONG_MS};
+
+    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    how.cancel = cancel;
+    assert_result(take(lock, 1), RELOCK_OK);
+    actor_begin_acquire(first, lock, &how);
+    assert_true(probe_wait_in_line(f->probe, "orders", 1));
+    actor_begin(second, take_turn, &turn);
+    assert_true(wait_for_waiters(client, 2));
+    assert_result(actor_result_within(second, 100), ACTOR_BUSY);
+    relock_cancel_fire(cancel);
+    assert_result(actor_result(first), RELOCK_CANCELLED);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(actor_unlock(second, lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    relock_cancel_free(cancel);
+    assert_int_equal(probe_n_keys(f->probe), 1);
+    forget(f, 2);
+}
+
+/* The first in line is told that it is its turn when there are enough permits for it. */
+static void a_waiter_that_cannot_be_served_sleeps_on(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = semaphore_of(f, fixture_client(f, NULL), 4);
+    struct listener *silent = listener_open(f->server->socket, "relock_client:{" SILENT "}");
+
+    for (int i = 0; i < 4; i++)
+        assert_result(take(lock, 1), RELOCK_OK);
+    silent_joins(f, "3");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(listener_hears(silent, "first orders", SOON_MS)); /* does it live? */
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(listener_hears(silent, "first orders", SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(listener_hears(silent, "now orders", SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    listener_close(silent);
+    (void)probe_int(f->probe, "DEL " LINE " relock_waiters:turn:{orders}");
+    forget(f, 4);
 }
 
 /* ---- beside Redisson ----------------------------------------------------------------------- */
@@ -738,6 +792,24 @@ static void an_expired_permit_of_redissons_comes_back(void **state)
     forget(f, 1);
 }
 
+static void a_clock_that_is_a_little_ahead_takes_no_permit(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = semaphore_of(f, fixture_client(f, NULL), 1);
+    struct relock_how how = {.lease_ms = LONG_MS};
+    struct relock_grant grant;
+    unsigned char id[16];
+    uint64_t till_ms;
+
+    how.permit_ids = id;
+    assert_result(relock_acquire(lock, &how, &grant), RELOCK_OK);
+    till_ms = (uint64_t)probe_int(f->probe, "ZSCORE " OUT " %b", id, sizeof(id));
+    assert_true(till_ms >= server_now_ms(f) + grant.valid_ms + 500);
+    assert_true(till_ms <= server_now_ms(f) + LONG_MS + 1000);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    forget(f, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -769,9 +841,12 @@ int main(void)
         SERVER_TEST(a_dead_process_before_them_stops_nobody),
         SERVER_TEST(a_silent_process_is_waited_for_a_moment),
         SERVER_TEST(a_large_request_that_ends_lets_others_pass),
+        SERVER_TEST(a_small_request_behind_one_that_ended_is_served),
+        SERVER_TEST(a_waiter_that_cannot_be_served_sleeps_on),
         SERVER_TEST(a_permit_of_redissons_counts),
         SERVER_TEST(redissons_release_wakes_a_waiter),
         SERVER_TEST(an_expired_permit_of_redissons_comes_back),
+        SERVER_TEST(a_clock_that_is_a_little_ahead_takes_no_permit),
     };
 
     return SERVER_TESTS_RUN(tests);
