@@ -291,7 +291,7 @@ static unsigned rank(const struct relock_hold *hold)
         return 0;
     if (hold->notice == RELOCK_HOLD_TELLING)
         return 2;
-    return hold->notice == RELOCK_HOLD_NO_NOTICE;
+    return hold->notice == RELOCK_HOLD_NO_NOTICE || !hold->told;
 }
 
 struct relock_hold *relock_resource_find_released(struct relock_resource *resource, uint64_t owner)
