@@ -1354,6 +1354,21 @@ RELOCK_API int relock_semaphore_init(struct relock_lock *lock, uint64_t n, bool 
  */
 RELOCK_API int relock_semaphore_set(struct relock_lock *lock, uint64_t n);
 
+/**
+ * Adds to the number of permits N of a semaphore, like Redisson's addPermits(); takes away if `n` is
+ * negative. Others may change N at the same time. Unlike Redisson's, it needs a number that was set.
+ *
+ * Threads: any; asks Redis, at least twice.
+ * Returns: RELOCK_OK
+ *          RELOCK_E_NO_PERMITS   N was never set, or the semaphore was deleted
+ *          RELOCK_E_INVALID      also: N would be negative or above RELOCK_SEMAPHORE_MAX
+ *          RELOCK_E_UNSUPPORTED  also: not a semaphore
+ *          RELOCK_E_SERVER       also: the key has data of another program
+ *          RELOCK_E_CONN         also: N changed during each attempt
+ *          the common errors: it may have been added, once; relock_semaphore_read() says what N is
+ */
+RELOCK_API int relock_semaphore_add(struct relock_lock *lock, int64_t n);
+
 /** The permits of a semaphore at one moment. N is their sum. */
 struct relock_permits {
     int64_t n_free; /* negative if N was lowered while more were out */

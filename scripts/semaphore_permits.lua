@@ -1,9 +1,9 @@
 --[[
-Reads, sets or adds to the number of permits of a semaphore.
+Reads or sets the number of permits of a semaphore.
 
 KEYS[1]  the semaphore: its number of free permits
-ARGV[1]  "read"; "init": sets it unless it was set; "set": all in all, free and out
-ARGV[2]  that number
+ARGV[1]  "read"; "init": sets it unless it was set; "set": sets it; a number: sets it if it is that
+ARGV[2]  the number of all permits, free and out
 ARGV[3]  channel of the semaphore
 ARGV[4]  in a cluster: SPUBLISH if the channel is sharded, else PUBLISH; elsewhere absent
 
@@ -13,17 +13,16 @@ Returns  { permits that are free, permits that are out, 1 if this has set the nu
 local verb, publish = ARGV[1], ARGV[4]
 --+ permits_open.lua
 local n_out = redis.call('zcard', timeouts)
-local before = free
+local is_set = false
 if verb == 'init' and not free then
     redis.call('set', KEYS[1], ARGV[2])
     free = tonumber(ARGV[2])
-elseif verb == 'set' then
+    is_set = true
+elseif verb == 'set' or (free and tonumber(verb) == free + n_out) then
     free = redis.call('incrby', KEYS[1], ARGV[2] - n_out - (free or 0))
+    is_set = true
 end
-local answer = { free or 0, n_out, free and 0 or -1 }
-if verb == 'set' or (free and not before) then
-    answer[3] = 1
-end
+local answer = { free or 0, n_out, is_set and 1 or free and 0 or -1 }
 local channel, result = ARGV[3], 0
 --+ permits_free.lua
 return answer

@@ -95,6 +95,24 @@ static void an_unanswered_release_is_completed(void **state)
     }
 }
 
+/* The answer is lost, so it is not known: but it was added once. */
+static void permits_are_added_at_most_once(void **state)
+{
+    static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
+
+    for (size_t i = 0; i < 2; i++) {
+        bool has_run = cuts[i] == PROXY_CUT_UNANSWERED;
+
+        assert_result(relock_semaphore_set(lock, N_PERMITS), RELOCK_OK);
+        proxy_next(t->proxy, cuts[i], "semaphore_permits 1 orders 5");
+        assert_result(relock_semaphore_add(lock, 2), has_run ? RELOCK_E_CONN : RELOCK_OK);
+        assert_int_equal(probe_int(t->f->probe, "GET orders"), N_PERMITS + 2);
+    }
+    assert_result(relock_semaphore_set(lock, N_PERMITS), RELOCK_OK);
+}
+
 /* While the server is down, permits that it has are certain until their lease ends. */
 static void a_server_that_is_down_loses_permits_in_time(void **state)
 {
@@ -133,6 +151,7 @@ int main(void)
         PERMIT_TEST(a_release_that_is_cut_off_is_repeated_and_counts_once),
         PERMIT_TEST(an_unanswered_grant_goes_back),
         PERMIT_TEST(an_unanswered_release_is_completed),
+        PERMIT_TEST(permits_are_added_at_most_once),
         PERMIT_TEST(a_server_that_is_down_loses_permits_in_time),
     };
 

@@ -55,6 +55,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_redlock_new);
     NAMED(relock_release);
     NAMED(relock_release_async);
+    NAMED(relock_semaphore_add);
     NAMED(relock_semaphore_init);
     NAMED(relock_semaphore_new);
     NAMED(relock_semaphore_read);

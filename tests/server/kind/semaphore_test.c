@@ -195,6 +195,25 @@ static void data_of_another_program_stay(void **state)
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
 }
 
+static void permits_can_be_added_and_taken_away(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = semaphore(f, fixture_client(f, NULL));
+
+    assert_result(relock_semaphore_add(lock, 1), RELOCK_E_NO_PERMITS);
+    assert_result(relock_semaphore_set(lock, 1), RELOCK_OK);
+    assert_result(take(lock, 1), RELOCK_OK);
+    assert_result(relock_semaphore_add(lock, 2), RELOCK_OK);
+    assert_free(f, 2, 1);
+    assert_result(relock_semaphore_add(lock, -3), RELOCK_OK);
+    assert_free(f, -1, 1);
+    assert_result(relock_semaphore_add(lock, -1), RELOCK_E_INVALID);
+    assert_result(relock_semaphore_add(lock, INT64_MAX), RELOCK_E_INVALID);
+    assert_result(relock_semaphore_add(lock, 1), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    forget(f, 1);
+}
+
 /* ---- the holds of an owner ----------------------------------------------------------------- */
 
 static void an_owner_has_the_permits_of_each_acquire(void **state)
@@ -811,6 +830,7 @@ int main(void)
         SERVER_TEST(permits_that_were_never_set_are_a_result_of_their_own),
         SERVER_TEST(more_than_all_permits_are_refused_at_once),
         SERVER_TEST(a_lower_number_waits_until_permits_come_back),
+        SERVER_TEST(permits_can_be_added_and_taken_away),
         SERVER_TEST(the_most_permits_of_one_call_have_ids_of_their_own),
         SERVER_TEST(data_of_another_program_stay),
         SERVER_TEST(an_owner_has_the_permits_of_each_acquire),
