@@ -86,8 +86,11 @@ void relock_commands_read_ask(const struct relock_acquire *acquire, struct reloc
 {
     const char *why;
     int failure = relock_verdict_failure(reply, &why);
+    uint64_t token = 0;
 
-    conclude(answer, relock_verdict_lock(reply, &hold->fencing_token, &answer->busy));
+    conclude(answer, relock_verdict_lock(reply, &token, &answer->busy));
+    if (!hold->resource->kind->has_permits) /* whatever the server says */
+        hold->fencing_token = token;
     if (failure < 0)
         fail(answer, failure, why);
     answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
