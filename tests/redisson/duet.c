@@ -13,9 +13,10 @@ static const char delete_counters[] =
     "end\n";
 
 static const struct duet_kind kinds[] = {
-    {"reentrant", relock_lock_new, true}, {"fenced", relock_fencedlock_new, true},
-    {"spin", relock_spinlock_new, false}, {"fair", relock_fairlock_new, true},
-    {"read", relock_rdlock_new, true},    {"write", relock_wrlock_new, true},
+    {"reentrant", relock_lock_new, true},      {"fenced", relock_fencedlock_new, true},
+    {"spin", relock_spinlock_new, false},      {"fair", relock_fairlock_new, true},
+    {"read", relock_rdlock_new, true},         {"write", relock_wrlock_new, true},
+    {"semaphore", relock_semaphore_new, true},
 };
 
 #define KEEP_MS 3000
