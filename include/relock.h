@@ -107,7 +107,8 @@ extern "C" {
     XX(E_CLOSED, -17, "the client was shut down or freed")                                    \
     XX(E_FORKED, -18, "the client was made before fork() and this is the child")              \
     XX(E_DEADLOCK, -19, "this call would deadlock")                                           \
-    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")
+    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")             \
+    XX(E_NO_PERMITS, -21, "the number of permits of the semaphore was never set")
 
 enum relock_status {
 #define RELOCK_STATUS_ENUM_(name, value, text) RELOCK_##name = (value),
@@ -573,6 +574,8 @@ RELOCK_API uint64_t relock_owner_self(void);
 
 #define RELOCK_FOREVER INT64_MAX
 
+#define RELOCK_PERMITS_MAX 1000 /* permits that one call acquires */
+
 #define RELOCK_NON_REENTRANT 1u /* RELOCK_E_DEADLOCK if the owner already holds the lock */
 
 /** How to acquire a lock. The struct need not outlive the call. */
@@ -589,7 +592,11 @@ struct relock_how {
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
     /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
     struct relock_cancel *cancel_on_lost;
-    uint64_t reserved[4];
+    uint64_t permits; /* [1] of a semaphore, at most RELOCK_PERMITS_MAX; else 0 */
+    /* [none] of a semaphore, 16 bytes for each permit: receives their ids in Redis, with RELOCK_OK.
+     * For an asynchronous call it must live until the call has ended */
+    unsigned char *permit_ids;
+    uint64_t reserved[2];
 };
 
 /** Describes a hold at the moment when a call reports it. */
@@ -602,7 +609,8 @@ struct relock_grant {
     /* Multi lock that was not acquired: the member that blocked it, or the first member if no
      * single one did. Otherwise NULL. Lives as long as the handle */
     const char *failed_member;
-    uint64_t reserved[3];
+    uint64_t permits; /* of a semaphore; else 0 */
+    uint64_t reserved[2];
 };
 
 /**
@@ -1505,15 +1513,113 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
                                                    struct relock_lock **lock);
 
 /**
- * A multi lock: several locks, of any kind and on any client, acquired as one, all or none. The
- * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
- * level of the multi lock is one level of each member. If a member is lost, the multi lock is lost,
- * and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its members. The
- * handles in `locks` may be freed when the call has returned.
+ * A semaphore: at most N permits are out at a time. Each permit has a lease, which the watchdog
+ * renews, so the permits of a process that died come back. The keys are those of Redisson's
+ * RPermitExpirableSemaphore, so programs in Java can share the permits: docs/guarantees.md says
+ * what their clocks mean. N has to be set once: relock_semaphore_init().
+ *
+ * The calls for locks are for semaphores, too, with these differences. Each acquire takes `permits`
+ * of struct relock_how, all or none. It never adds a level, so an owner may have the permits of
+ * several acquires. It waits for further ones like any other owner, and for ever if it has all of
+ * them itself. With RELOCK_NON_REENTRANT, the call returns RELOCK_E_DEADLOCK if the owner has
+ * permits of the semaphore. A wait for permits is not part of the search for deadlocks.
+ *
+ * Clients of relock that wait get permits in the order in which they came. While one waits for
+ * many, no other takes the few that are free, not even by a try. Redisson's clients know no order.
+ *
+ * A release gives back the permits of one acquire: the newest. But one that was lost goes first,
+ * once the library has reported that loss (or has nobody to tell), so that work that goes on keeps
+ * its permits. While the owner has a lost acquire, its acquires return RELOCK_LOST.
+ *
+ * relock_extend() extends the permits of all acquires of the owner. relock_check() reports the
+ * acquire that is certain for the shortest time, with the number of all its acquires in
+ * `hold_count`, and of all its permits in `permits`. relock_hold_count() reports the permits that
+ * the owner has in Redis.
+ *
+ * relock_who_holds() reports the acquire whose permits expire first. `id` is one of its permits, in
+ * hex, `hold_count` is how many it has, and `n_holders` how many permits are out in all.
+ * relock_is_locked() says whether any is out. relock_force_unlock() takes back the permits of that
+ * one acquire: call it again for the next one.
+ *
+ * An acquire also returns RELOCK_E_NO_PERMITS if N was never set, or if the semaphore is deleted
+ * during the wait; and RELOCK_E_INVALID if `permits` is above N or above RELOCK_PERMITS_MAX.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new.
+ */
+RELOCK_API RELOCK_CHECKED int relock_semaphore_new(struct relock_client *client, const char *name,
+                                                   struct relock_lock **lock);
+
+#define RELOCK_SEMAPHORE_MAX 2147483647u /* the largest N */
+
+/**
+ * Sets the number of permits N of a semaphore unless it was set before, like Redisson's
+ * trySetPermits(). If `was_unset` is not NULL, it says whether this call has set it.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK             set, now or before; *was_unset is written with it only
+ *          RELOCK_E_INVALID      also: `n` is above RELOCK_SEMAPHORE_MAX
+ *          RELOCK_E_UNSUPPORTED  also: not a semaphore
+ *          RELOCK_E_SERVER       also: the key has data of another program, which stays
+ *          the common errors: it may have been set. A repeat then reports that it was set before
+ */
+RELOCK_API int relock_semaphore_init(struct relock_lock *lock, uint64_t n, bool *was_unset);
+
+/**
+ * Sets the number of permits N of a semaphore, whether it was set before or not, like Redisson's
+ * setPermits(): those that are out count. If more are out than `n`, their owners keep them, and
+ * `n_free` is negative until enough of them are released. 0 is allowed: nobody gets a permit.
+ *
+ * Threads: any; asks Redis.
+ * Returns: as relock_semaphore_init.
+ */
+RELOCK_API int relock_semaphore_set(struct relock_lock *lock, uint64_t n);
+
+/**
+ * Adds to the number of permits N of a semaphore, like Redisson's addPermits(); takes away if `n` is
+ * negative. Others may change N at the same time. Unlike Redisson's, it needs a number that was set.
+ *
+ * Threads: any; asks Redis, at least twice.
+ * Returns: RELOCK_OK
+ *          RELOCK_E_NO_PERMITS   N was never set, or the semaphore was deleted
+ *          RELOCK_E_INVALID      also: N would be negative or above RELOCK_SEMAPHORE_MAX
+ *          RELOCK_E_UNSUPPORTED  also: not a semaphore
+ *          RELOCK_E_SERVER       also: the key has data of another program
+ *          RELOCK_E_CONN         also: N changed during each attempt
+ *          the common errors: it may have been added, once; relock_semaphore_read() says what N is
+ */
+RELOCK_API int relock_semaphore_add(struct relock_lock *lock, int64_t n);
+
+/** The permits of a semaphore at one moment. N is their sum. */
+struct relock_permits {
+    int64_t n_free; /* negative if N was lowered while more were out */
+    uint64_t n_out; /* that owners have, in all programs */
+    uint64_t reserved[2];
+};
+
+/**
+ * Reports the permits of a semaphore, after those that have expired came back; like Redisson's
+ * availablePermits() and acquiredPermits().
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK and *permits
+ *          RELOCK_E_NO_PERMITS   N was never set, or the semaphore was deleted
+ *          RELOCK_E_UNSUPPORTED  also: not a semaphore
+ *          RELOCK_E_SERVER       also: the key has data of another program
+ *          the common errors
+ */
+RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_permits *permits);
+
+/**
+ * A multi lock: several locks, of any kind but semaphores and on any client, acquired as one, all
+ * or none. The library acquires the members in one fixed order, so the order of `locks` does not
+ * matter. Each level of the multi lock is one level of each member. If a member is lost, the multi
+ * lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its
+ * members. The handles in `locks` may be freed when the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
- *          RELOCK_E_INVALID  also: `n` is 0, or two members are the same lock
+ *          RELOCK_E_INVALID  also: `n` is 0, two members are the same lock, or one is a semaphore
  */
 RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *locks, size_t n,
                                                    struct relock_lock **lock);
@@ -1527,8 +1633,8 @@ RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *lo
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
- *          RELOCK_E_INVALID  also: `n` is not allowed, a member is a multi or red lock, or two
- *                            members share a client
+ *          RELOCK_E_INVALID  also: `n` is not allowed, a member is a multi or red lock or a
+ *                            semaphore, or two members share a client
  *          RELOCK_E_UNSUPPORTED  a member is in a cluster
  */
 RELOCK_API RELOCK_CHECKED int relock_redlock_new(struct relock_lock *const *locks, size_t n,

@@ -20,11 +20,21 @@ if exists ~= 1 then
     return 1
 end
 --+ line_inbox.lua
-local before = redis.call('hmget', turn, 'told', 'first', 'listener')
+local before = redis.call('hmget', turn, 'told', 'first', 'listener', 'need')
 local is_told = before[1] and before[1] ~= leaver -- another client
 redis.call('lrem', line, '1', leaver)
 if before[1] == leaver then
     redis.call('hdel', turn, 'told')
+end
+if before[4] then -- of a semaphore
+    local time = redis.call('time')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    local free = tonumber(redis.call('get', KEYS[1])) or 0
+    --+ permits_serve.lua
+    if redis.call('exists', line) == 0 then
+        redis.call('del', turn)
+    end
+    return 1
 end
 if before[3] == leaver then
     redis.call('hdel', turn, 'listener')

@@ -509,7 +509,8 @@ STEP void wait_begins(struct relock_client *client, struct relock_waiter *waiter
     struct relock_published *published = relock_published_of(client);
     uint64_t scan_at_ms;
 
-    if (waiter->queues_on->kind->is_composite || waiter->queues_on->kind->is_number)
+    if (waiter->queues_on->kind->is_composite || waiter->queues_on->kind->is_number ||
+        waiter->queues_on->kind->has_permits)
         return;
     waiter->wait = (struct relock_published_wait){.serial = ++published->serial};
     DL_APPEND2(published->asleep, waiter, wait.prev, wait.next);

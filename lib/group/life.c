@@ -325,6 +325,16 @@ static bool has_null(struct relock_lock *const *locks, size_t n)
     return false;
 }
 
+/* A composite finds what an owner has of a member by the owner, who may have several holds of a
+ * semaphore, some of them for the composite. */
+static bool has_semaphore(struct relock_lock *const *locks, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (locks[i]->resource->kind->has_permits)
+            return true;
+    return false;
+}
+
 int relock_multilock_new(struct relock_lock *const *locks, size_t n, struct relock_lock **lock)
 {
     if (!locks || n == 0)
@@ -333,6 +343,8 @@ int relock_multilock_new(struct relock_lock *const *locks, size_t n, struct relo
         return refuse(locks, n, "relock_multilock_new: `lock` is NULL");
     if (has_null(locks, n))
         return refuse(locks, n, "relock_multilock_new: a member is NULL");
+    if (has_semaphore(locks, n))
+        return refuse(locks, n, "relock_multilock_new: a member is a semaphore");
     return make(&relock_kind_multi, locks, n, lock);
 }
 
@@ -343,6 +355,8 @@ static const char *why_no_members(struct relock_lock *const *locks, size_t n)
         return "relock_redlock_new: `n` is not 3, 5, 7 or 9";
     if (has_null(locks, n))
         return "relock_redlock_new: a member is NULL";
+    if (has_semaphore(locks, n))
+        return "relock_redlock_new: a member is a semaphore";
     for (size_t i = 0; i < n; i++) {
         if (relock_group_of(locks[i]->resource))
             return "relock_redlock_new: a member is a multi or red lock";

@@ -19,7 +19,8 @@ static const struct duet_kind kinds[] = {
     {"fair", relock_fairlock_new, true},
     {"read", relock_rdlock_new, true},
     {"write", relock_wrlock_new, true},
-    {"number", NULL, true}, /* no lock: a latch or a semaphore */
+    {"semaphore", relock_semaphore_new, true},
+    {"number", NULL, true}, /* no lock: a latch or a semaphore without leases */
 };
 
 #define KEEP_MS 3000

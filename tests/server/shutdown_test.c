@@ -390,6 +390,7 @@ int main(void)
         SERVER_TEST(queries_work_after_a_shutdown),
         SERVER_TEST(another_client_gets_the_lock_when_the_holder_is_done),
         KINDS_TEST(an_owner_with_a_hold_acquires_until_it_has_none),
+        SEMAPHORE_TEST(an_owner_with_a_hold_acquires_until_it_has_none),
         KINDS_TEST(a_wait_of_an_owner_with_a_hold_outlives_the_shutdown),
         SERVER_TEST(the_holder_of_another_lock_gets_what_a_thread_releases),
         SERVER_TEST(a_wait_ends_when_its_owner_releases_its_last_hold),

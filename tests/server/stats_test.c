@@ -277,6 +277,7 @@ int main(void)
         SERVER_TEST(a_failure_is_counted),
         SERVER_TEST(a_multi_lock_counts_as_one_call),
         KINDS_TEST(the_time_of_a_hold_and_of_a_wait_is_known),
+        SEMAPHORE_TEST(the_time_of_a_hold_and_of_a_wait_is_known),
         SERVER_TEST(a_handed_off_hold_begins_anew),
         SERVER_TEST(the_margin_of_renewals_is_known),
         SERVER_TEST(a_client_knows_whether_it_is_connected),

@@ -6,7 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct kind kinds[KINDS_AND_SIDES_N] = {
+/* As a lock: of one permit. */
+static int new_semaphore(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    int r = relock_semaphore_new(client, name, lock);
+
+    if (r == RELOCK_OK)
+        assert_result(relock_semaphore_init(*lock, 1, NULL), RELOCK_OK);
+    return r;
+}
+
+const struct kind kinds[KINDS_ALL_N] = {
     [KIND_REENTRANT] = {"reentrant", relock_lock_new, false},
     [KIND_FENCED] = {"fenced", relock_fencedlock_new, false},
     [KIND_SPIN] = {"spin", relock_spinlock_new, false},
@@ -14,6 +24,7 @@ const struct kind kinds[KINDS_AND_SIDES_N] = {
     [KIND_PLAIN] = {"plain", relock_plainlock_new, true},
     [KIND_READ] = {"read", relock_rdlock_new, false},
     [KIND_WRITE] = {"write", relock_wrlock_new, false},
+    [KIND_SEMAPHORE] = {"semaphore", new_semaphore, true},
 };
 
 static const struct kind *now = &kinds[KIND_REENTRANT];
@@ -159,4 +170,24 @@ int kinds_begin_read(void **state)
 int kinds_begin_write(void **state)
 {
     return begin(KIND_WRITE, state);
+}
+
+int kinds_begin_semaphore(void **state)
+{
+    return begin(KIND_SEMAPHORE, state);
+}
+
+int kinds_end_semaphore(void **state)
+{
+    static const char script[] = "for _, key in ipairs(redis.call('keys', '*')) do"
+                                 "    if redis.call('type', key).ok == 'string' then"
+                                 "        redis.call('del', key) "
+                                 "    end "
+                                 "end "
+                                 "return 0";
+    struct fixture *f = *state;
+
+    server_resume(f->server);
+    probe_int(f->probe, "EVAL %s 0", script);
+    return fixture_end_fenced(state);
 }

@@ -4,7 +4,8 @@
  * KINDS_TEST(case) stands in a list of tests as one entry for each kind, "spin: case" say. Such a
  * case makes its locks with kind_lock(), and may say kind_now() where a kind is different. The two
  * sides of a read/write lock are not among them, but a test may choose one with KINDS_TEST_OF() or
- * kind_choose().
+ * kind_choose(). SEMAPHORE_TEST() is the entry for a semaphore of one permit: for cases without
+ * levels, and without a client of another library.
  *
  * Threads: the main one.
  */
@@ -29,9 +30,11 @@ enum kind_no {
     KIND_READ = KINDS_N,
     KIND_WRITE,
     KINDS_AND_SIDES_N,
+    KIND_SEMAPHORE = KINDS_AND_SIDES_N,
+    KINDS_ALL_N,
 };
 
-extern const struct kind kinds[KINDS_AND_SIDES_N];
+extern const struct kind kinds[KINDS_ALL_N];
 
 /* The kind that the case runs for: the reentrant one unless KINDS_TEST() chooses another. */
 const struct kind *kind_now(void);
@@ -65,10 +68,18 @@ int kinds_begin_fair(void **state);
 int kinds_begin_plain(void **state);
 int kinds_begin_read(void **state);
 int kinds_begin_write(void **state);
+int kinds_begin_semaphore(void **state);
+
+/* After such a case: the number of permits stays by its nature. */
+int kinds_end_semaphore(void **state);
 
 #define KINDS_TEST_OF(function, kind)                                                \
     {                                                                                \
 #kind ": " #function, function, kinds_begin_##kind, fixture_end_fenced, NULL \
+    }
+#define SEMAPHORE_TEST(function)                                                            \
+    {                                                                                       \
+        "semaphore: " #function, function, kinds_begin_semaphore, kinds_end_semaphore, NULL \
     }
 #define KINDS_TEST(function)                                             \
     KINDS_TEST_OF(function, reentrant), KINDS_TEST_OF(function, fenced), \

@@ -62,6 +62,11 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_redlock_new);
     NAMED(relock_release);
     NAMED(relock_release_async);
+    NAMED(relock_semaphore_add);
+    NAMED(relock_semaphore_init);
+    NAMED(relock_semaphore_new);
+    NAMED(relock_semaphore_read);
+    NAMED(relock_semaphore_set);
     NAMED(relock_servers);
     NAMED(relock_spinlock_new);
     NAMED(relock_spinlock_set_pauses);
@@ -110,6 +115,7 @@ static const struct {
     {RELOCK_E_FORKED, -18, "the client was made before fork() and this is the child"},
     {RELOCK_E_DEADLOCK, -19, "this call would deadlock"},
     {RELOCK_E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build"},
+    {RELOCK_E_NO_PERMITS, -21, "the number of permits of the semaphore was never set"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -133,7 +139,7 @@ static void every_result_keeps_its_value_and_has_its_text(void **state)
 
 static void an_unknown_result_has_a_text_too(void **state)
 {
-    static const int unknown[] = {1, -6, -10, -21, -9999, INT32_MAX, INT32_MIN};
+    static const int unknown[] = {1, -6, -10, -22, -9999, INT32_MAX, INT32_MIN};
 
     (void)state;
 

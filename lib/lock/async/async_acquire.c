@@ -220,7 +220,8 @@ STEP bool is_behind_release(struct acquire_call *call)
 STEP void begin(struct acquire_call *call)
 {
     struct relock_acquire *acquire = &call->acquire;
-    struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
+    struct relock_hold *hold =
+        relock_resource_find_levels(acquire->resource, acquire->waiter.owner);
     int r;
 
     if (call->phase != BEHIND)
@@ -318,8 +319,9 @@ STEP struct relock_hold *find(const struct acquire_call *call)
 {
     const struct relock_lock *lock = &call->base.lock;
 
-    return lock->client->guarded.state == RELOCK_CLIENT_FREED
-               ? NULL
+    return lock->client->guarded.state == RELOCK_CLIENT_FREED ? NULL
+           : lock->resource->kind->has_permits
+               ? relock_resource_find_number(lock->resource, call->grant.owner, call->number)
                : relock_resource_find(lock->resource, call->grant.owner);
 }
 
@@ -358,9 +360,10 @@ STEP void deliver(struct relock_async *base)
 
 STEP void undo(struct relock_async *base)
 {
-    struct acquire_call *call = (struct acquire_call *)base;
+    struct relock_hold *hold = find((struct acquire_call *)base);
 
-    (void)relock_release_level(&base->lock, call->grant.owner, false);
+    if (hold)
+        (void)relock_release_level_of(&base->lock, hold, false);
 }
 
 static const struct relock_async_ops ops = {

@@ -76,7 +76,7 @@ static bool is_told(const struct relock_hold *hold)
 STEP void begin(struct release_call *call)
 {
     struct relock_lock *lock = &call->base.lock;
-    struct relock_hold *hold = relock_resource_find(lock->resource, call->owner);
+    struct relock_hold *hold = relock_resource_find_released(lock->resource, call->owner);
     uint64_t now_us = relock_clock_now_us();
     uint64_t now_ms = now_us / 1000;
 

@@ -25,6 +25,8 @@ static struct relock_hold *take_hold(struct relock_acquire *acquire)
     if (!hold)
         return NULL;
     hold->lease_ms = acquire->lease_ms;
+    if (acquire->resource->kind->has_permits)
+        hold->n_permits = relock_acquire_n_permits(acquire);
     if (acquire->waiter.queues_on != acquire->resource)
         acquire->waiter.queues_on->as.secondary.number = hold->number;
     return hold;
@@ -64,8 +66,9 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
 {
     int r = answer->result;
 
-    /* An owner has one hold: another thread has acquired it for the same owner meanwhile. */
-    if (relock_resource_find(acquire->resource, acquire->waiter.owner)) {
+    /* An owner has one hold, unless these have permits: another thread has acquired it for the same
+     * owner meanwhile. */
+    if (relock_resource_find_levels(acquire->resource, acquire->waiter.owner)) {
         r = RELOCK_AGAIN;
     } else if (r == RELOCK_OK && relock_acquire_now_ms(acquire) >= answer->valid_until_ms) {
         relock_acquire_keep_why(acquire, "granted too late, with the lease almost over; released");

@@ -195,6 +195,10 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms
 int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
+/* The same for a level of this hold of the lock. Returns RELOCK_OK. */
+int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, bool may_wait)
+    RELOCK_REQUIRES(lock->client->mutex);
+
 /* Another command of this owner is unanswered at the deadline: Redis learns of the release after
  * that command. Waits for a callback only if `may_wait`. Returns as relock_release. */
 int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)

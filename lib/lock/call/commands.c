@@ -84,7 +84,15 @@ void relock_commands_write_lock(const struct relock_acquire *acquire,
 void relock_commands_read_ask(const struct relock_acquire *acquire, struct relock_hold *hold,
                               const struct redisReply *reply, struct relock_answer *answer)
 {
-    conclude(answer, relock_verdict_lock(reply, &hold->fencing_token, &answer->busy));
+    const char *why;
+    int failure = relock_verdict_failure(reply, &why);
+    uint64_t token = 0;
+
+    conclude(answer, relock_verdict_lock(reply, &token, &answer->busy));
+    if (!hold->resource->kind->has_permits) /* whatever the server says */
+        hold->fencing_token = token;
+    if (failure < 0)
+        fail(answer, failure, why);
     answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
 }
 

@@ -19,6 +19,23 @@
 
 /* ---- from memory --------------------------------------------------------------------------- */
 
+/* Of a semaphore: all that the owner has. */
+static void report_all(struct relock_resource *resource, uint64_t owner, struct relock_grant *grant)
+{
+    const struct relock_hold *hold;
+
+    if (!resource->kind->has_permits)
+        return;
+    grant->permits = grant->hold_count = 0;
+    DL_FOREACH(resource->holds, hold)
+    {
+        if (hold->owner == owner) {
+            grant->permits += hold->n_permits;
+            grant->hold_count++;
+        }
+    }
+}
+
 /* Looks and reports at one moment: a hold that is found uncertain has been lost by then. */
 static int check(struct relock_lock *lock, uint64_t owner, struct relock_grant *grant)
     RELOCK_REQUIRES(lock->client->mutex)
@@ -28,12 +45,13 @@ static int check(struct relock_lock *lock, uint64_t owner, struct relock_grant *
     uint64_t valid_until_ms = RELOCK_NEVER;
     struct relock_hold *hold;
 
-    while ((hold = relock_resource_find(lock->resource, owner))) {
+    while ((hold = relock_resource_find_weakest(lock->resource, owner))) {
         uint64_t now_ms = relock_clock_now_ms();
 
         relock_holds_check_time(lock->client, hold, now_ms);
         if (!operations->check || !relock_hold_is_held(hold) || hold->number == checked) {
             relock_hold_report(hold, now_ms, grant);
+            report_all(lock->resource, owner, grant);
             if (grant->valid_ms > relock_clock_left(now_ms, valid_until_ms))
                 grant->valid_ms = relock_clock_left(now_ms, valid_until_ms);
             return grant->valid_ms > 0 ? RELOCK_OK : RELOCK_LOST;

@@ -62,7 +62,7 @@ static bool reaches_waiters(const struct relock_resource *resource, bool is_subs
     if (!answer->is_announced)
         return false;
     if (relock_resource_contention(resource)->line.state != RELOCK_LINE_OUTSIDE)
-        return answer->place > 1;
+        return answer->place > 1 || resource->kind->has_permits;
     if (resource->kind->is_polled)
         return true;
     return resource->kind->is_queued ? answer->n_receivers > 0 : is_subscribed;
@@ -75,6 +75,9 @@ static void let_others_go_first(struct relock_lock *lock, bool is_subscribed,
 {
     bool is_polled = lock->resource->kind->is_polled;
 
+    if (lock->resource->kind->has_permits &&
+        relock_resource_contention(lock->resource)->line.state != RELOCK_LINE_OUTSIDE)
+        return; /* the line has its order */
     if (answer->place > 1)
         return; /* they do */
     if ((is_polled && answer->is_announced) || answer->n_receivers > is_subscribed)
@@ -196,11 +199,15 @@ int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
 
 int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
 {
-    struct relock_hold *hold = relock_resource_find(lock->resource, owner);
+    struct relock_hold *hold = relock_resource_find_released(lock->resource, owner);
+
+    return hold ? relock_release_level_of(lock, hold, may_wait) : RELOCK_NOT_OWNER;
+}
+
+int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, bool may_wait)
+{
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (!hold)
-        return RELOCK_NOT_OWNER;
     relock_holds_check_time(lock->client, hold, now_ms);
     (void)relock_holds_ref(hold);
     if (hold->count > 1) {
@@ -208,7 +215,7 @@ int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait
         hold->count_dirty = true;
         drop_level(lock->client, hold, 0);
     } else {
-        relock_owner_count(owner, -1);
+        relock_owner_count(hold->owner, -1);
         relock_let_go(lock->client, hold, now_ms);
         if (may_wait && !relock_callback_is_inside())
             relock_losses_wait(lock->client, hold);
@@ -249,7 +256,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
     if (deadline_ms == 0)
         deadline_ms = relock_clock_after(now_us / 1000, lock->client->options.release_timeout_ms);
     for (;;) {
-        hold = relock_resource_find(lock->resource, owner);
+        hold = relock_resource_find_released(lock->resource, owner);
         if (hold && !hold->busy)
             relock_holds_check_time(lock->client, hold, now_us / 1000);
         if (hold && hold->state == RELOCK_HOLD_LOST && !relock_losses_block(hold))
@@ -306,21 +313,39 @@ int relock_unlock(struct relock_lock *lock)
 
 /* ---- keeping ------------------------------------------------------------------------------- */
 
-static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms, uint64_t deadline_ms)
-    RELOCK_REQUIRES(lock->client->mutex)
+/* Extends the owner's oldest hold that is younger than `*serial`, and sets that. */
+static int extend_one(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+                      uint64_t deadline_ms, uint64_t *serial) RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold;
 
-    while ((hold = relock_resource_find(lock->resource, owner)) && hold->busy)
+    while ((hold = relock_resource_find_younger(lock->resource, owner, *serial)) && hold->busy)
         if (!relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms))
             return RELOCK_E_CONN;
     if (!hold)
         return RELOCK_NOT_OWNER;
+    *serial = hold->serial;
     relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
     if (hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
 
     return relock_levels_extend(lock, hold, lease_ms, deadline_ms);
+}
+
+/* An owner has several holds of a semaphore: all are extended, those that it acquires meanwhile are
+ * not. */
+static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    uint64_t last = lock->client->guarded.serial;
+    uint64_t serial = 0;
+    int r = extend_one(lock, owner, lease_ms, deadline_ms, &serial);
+    int next = r;
+
+    while (r == RELOCK_OK && next == RELOCK_OK && lock->resource->kind->has_permits &&
+           serial < last)
+        next = extend_one(lock, owner, lease_ms, deadline_ms, &serial);
+    return next == RELOCK_NOT_OWNER ? r : next;
 }
 
 int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,

@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "base/status.h"
 #include "lock/hold/holds.h"
+#include "lock/state/keys.h"
 #include "lock/state/options.h"
 #include "lock/state/owner.h"
 #include "lock/state/resource.h"
@@ -17,6 +18,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- waiting in the queue ------------------------------------------------------------------ */
 
@@ -375,6 +377,22 @@ void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource 
         relock_silence_wait_begins(acquire->client, &acquire->waiter);
 }
 
+/* An acquire of further permits fails as a further level would. */
+static int check_own_permits(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_hold *hold;
+
+    if (!acquire->resource->kind->has_permits)
+        return RELOCK_OK;
+    hold = relock_resource_find_weakest(acquire->resource, acquire->waiter.owner);
+    if (!hold)
+        return RELOCK_OK;
+    relock_holds_check_time(acquire->client, hold, relock_acquire_now_ms(acquire));
+    if (hold->state == RELOCK_HOLD_LOST)
+        return RELOCK_LOST;
+    return acquire->how->flags & RELOCK_NON_REENTRANT ? RELOCK_E_DEADLOCK : RELOCK_OK;
+}
+
 int relock_take_join(struct relock_acquire *acquire)
 {
     struct relock_resource *resource = acquire->resource;
@@ -386,7 +404,9 @@ int relock_take_join(struct relock_acquire *acquire)
     acquire->pause_ms = first_pause_ms(resource);
     if (!name_told(acquire))
         return RELOCK_E_NOMEM;
-    r = relock_waiter_ended(acquire);
+    r = check_own_permits(acquire);
+    if (r == RELOCK_OK)
+        r = relock_waiter_ended(acquire);
     if (r == RELOCK_BUSY && relock_resource_cached(resource))
         r = relock_cache_take(acquire);
     if (r != RELOCK_BUSY)
@@ -447,7 +467,7 @@ static int wait_for_own(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
             relock_acquire_keep_why(acquire, RELOCK_WHY_BUSY);
             return RELOCK_E_CONN;
         }
-        hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
+        hold = relock_resource_find_levels(acquire->resource, acquire->waiter.owner);
     } while (hold && hold->busy);
     return RELOCK_AGAIN;
 }
@@ -495,11 +515,12 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
     if (!relock_owner_watch(acquire->waiter.owner))
         return RELOCK_E_NOMEM;
     for (;;) {
-        struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
+        struct relock_hold *hold =
+            relock_resource_find_levels(acquire->resource, acquire->waiter.owner);
 
         if (!hold && !await_releases(acquire))
             r = RELOCK_E_CONN;
-        else if (!hold && relock_resource_find(acquire->resource, acquire->waiter.owner))
+        else if (!hold && relock_resource_find_levels(acquire->resource, acquire->waiter.owner))
             r = RELOCK_AGAIN; /* another thread has acquired it for the same owner meanwhile */
         else if (!hold)
             r = take_first_level(acquire);
@@ -522,6 +543,16 @@ bool relock_take_is_answer(int result)
     return result > RELOCK_E_NOMEM || result == RELOCK_E_CLOSED;
 }
 
+static void write_permit_ids(const struct relock_acquire *acquire)
+{
+    const struct relock_hold *hold = acquire->hold;
+    char id[RELOCK_FIELD_MAX];
+
+    for (uint64_t i = 0; i < hold->n_permits; i++)
+        memcpy(acquire->how->permit_ids + i * RELOCK_PERMIT_ID_LEN, id,
+               relock_keys_permits(id, acquire->client->id, hold->number, i));
+}
+
 void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
 {
     struct relock_stats *stats = &acquire->client->guarded.stats;
@@ -538,6 +569,8 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
         if (!acquire->stop && acquire->joined_us > 0)
             relock_meter_add(&stats->wait, acquire->now_us - acquire->joined_us);
         relock_hold_report(acquire->hold, now_ms, grant);
+        if (acquire->how->permit_ids)
+            write_permit_ids(acquire);
         if (acquire->resource->kind->is_collection)
             grant->valid_ms = relock_clock_left(now_ms, acquire->valid_until_ms);
         relock_holds_unref(acquire->client, acquire->hold);
@@ -557,6 +590,10 @@ int relock_take_check(const struct relock_lock *lock, const struct relock_how *h
         return relock_lock_refuse(lock, "`reserved` of struct relock_how must be 0");
     if (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT)
         return relock_lock_refuse(lock, "`flags` of struct relock_how has an unknown flag");
+    if ((how->permits > 0 || how->permit_ids) && !lock->resource->kind->has_permits)
+        return relock_lock_refuse(lock, "`permits` and `permit_ids` are for semaphores");
+    if (how->permits > RELOCK_PERMITS_MAX)
+        return relock_lock_refuse(lock, "`permits` is above 1000");
     if (how->lease_ms > 0 && how->lease_ms < RELOCK_LEASE_MIN_MS)
         return relock_lock_refuse(lock, "`lease_ms` is below 30: an acquire that takes longer than "
                                         "the lease would hold nothing");

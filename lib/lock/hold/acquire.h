@@ -93,6 +93,12 @@ uint64_t relock_acquire_until_ms(const struct relock_acquire *acquire)
  */
 int relock_acquire_be_late(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
+/* The permits that it wants, of a semaphore. */
+static inline uint64_t relock_acquire_n_permits(const struct relock_acquire *acquire)
+{
+    return acquire->how->permits > 0 ? acquire->how->permits : 1;
+}
+
 /* Keeps the reason of a failure for the log. */
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);
 

@@ -41,10 +41,11 @@ struct relock_batch {
     struct relock_client *client;
     struct relock_node *node; /* to which it is sent; not used later */
     const struct relock_kind *kind;
-    unsigned slot;         /* in a cluster */
-    unsigned n;            /* entries */
-    unsigned n_levels;     /* of readers, for each of which the script has commands; else as `n` */
-    unsigned n_unanswered; /* commands in flight */
+    unsigned slot;     /* in a cluster */
+    unsigned n;        /* entries */
+    unsigned n_levels; /* of readers, or permits, for each of which the script has commands; else as
+                          `n` */
+    unsigned n_unanswered;             /* commands in flight */
     bool is_script_answered;           /* `result` is set */
     bool is_put_off;                   /* the server refuses all commands for now */
     int result;                        /* of the script */
@@ -319,6 +320,8 @@ void relock_batch_drop_all(struct relock_client *client)
 
 static unsigned levels_of(const struct relock_hold *hold)
 {
+    if (hold->resource->kind->has_permits)
+        return (unsigned)hold->n_permits;
     return hold->resource->kind->is_shared && hold->count > 1 ? hold->count : 1;
 }
 

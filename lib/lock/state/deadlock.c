@@ -51,11 +51,14 @@ STEP void reach(struct search *search, struct relock_resource *resource,
     search->last = resource;
 }
 
-/* The owner stands in the way of those that wait for `resource`. */
+/* The owner stands in the way of those that wait for `resource`. But a wait for permits ends when
+ * any of their owners gives some back, so it depends on none of them. */
 STEP void follow(struct search *search, struct relock_resource *resource, uint64_t owner)
 {
     const struct relock_waiter *at;
 
+    if (resource->kind->has_permits)
+        return;
     if (owner == search->owner) {
         if (resource != search->first)
             search->found = resource;

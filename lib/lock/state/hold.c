@@ -1,6 +1,7 @@
 #include "lock/state/hold.h"
 
 #include "base/clock.h"
+#include "lock/state/resource.h"
 
 /* A clock may run faster here than there, and Redis counts in whole milliseconds. */
 #define DRIFT_PART 100
@@ -134,10 +135,12 @@ int relock_hold_expiry_reason(const struct relock_hold *hold)
 void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct relock_grant *grant)
 {
     bool certain = relock_hold_is_certain(hold, now_ms);
+    bool has_permits = hold->resource->kind->has_permits;
 
     *grant = (struct relock_grant){
         .owner = hold->owner,
-        .fencing_token = hold->fencing_token,
+        .fencing_token = has_permits ? 0 : hold->fencing_token,
+        .permits = has_permits ? hold->n_permits : 0,
         .valid_ms = certain ? hold->valid_until_ms - now_ms : 0,
         .hold_count = hold->count,
         .acked_replicas = hold->acked_replicas,

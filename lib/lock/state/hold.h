@@ -137,7 +137,10 @@ struct relock_hold {
     unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
 
     uint64_t owner;
-    uint64_t fencing_token;  /* of a fenced lock */
+    union {                     /* by the kind */
+        uint64_t fencing_token; /* of a fenced lock; else 0 */
+        uint64_t n_permits;     /* of a semaphore; constant */
+    };
     unsigned count;          /* levels */
     unsigned acked_replicas; /* of the acquire */
     uint64_t lease_ms;       /* the longest lease requested so far */

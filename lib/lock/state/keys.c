@@ -97,6 +97,33 @@ size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char 
     return (size_t)(at - out);
 }
 
+static char *append_big_endian(char *at, uint64_t number, unsigned n_bytes)
+{
+    while (n_bytes-- > 0)
+        *at++ = (char)(number >> (8 * n_bytes));
+    return at;
+}
+
+static unsigned hex_digit(char digit)
+{
+    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
+
+size_t relock_keys_permits(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
+                           uint64_t n_permits)
+{
+    uint64_t serial = number % RELOCK_SERIALS;
+    char *at = out;
+
+    for (const char *digit = id; at < out + RELOCK_PERMIT_CLIENT_LEN; digit += 2) {
+        digit += *digit == '-';
+        *at++ = (char)(hex_digit(digit[0]) << 4 | hex_digit(digit[1]));
+    }
+    at = append_big_endian(at, (number / RELOCK_SERIALS) << RELOCK_SERIAL_BITS | serial, 8);
+    at = append_big_endian(at, n_permits, RELOCK_PERMIT_ID_LEN - RELOCK_PERMIT_INDEX);
+    return (size_t)(at - out);
+}
+
 size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id)
 {
     return relock_keys_channel(out, RELOCK_CHANNEL_CLIENT, id, RELOCK_UUID_LEN);

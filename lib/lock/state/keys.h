@@ -17,10 +17,16 @@
 #define RELOCK_ENTRY_MAX 48
 #define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32 + RELOCK_FIELD_MAX)
 
+/* The ids of permits, in a semaphore of Redisson's; see relock_keys_permits(). */
+#define RELOCK_PERMIT_ID_LEN 16
+#define RELOCK_PERMIT_CLIENT_LEN 6
+#define RELOCK_PERMIT_INDEX 14 /* where the index of the permit is, two bytes */
+
 /* A channel's name begins with one of these. Behind the last, the name follows in braces, whichever
  * braces it has. */
 #define RELOCK_CHANNEL_LOCK "redisson_lock__channel"
 #define RELOCK_CHANNEL_RW "redisson_rwlock"
+#define RELOCK_CHANNEL_SEMAPHORE "redisson_sc"
 #define RELOCK_CHANNEL_CLIENT "relock_client"
 #define RELOCK_CHANNEL_SEMAPHORE "redisson_sc"
 #define RELOCK_CHANNEL_LATCH "redisson_countdownlatch__channel__{"
@@ -31,6 +37,8 @@
 /* The messages of a release, and of a write lock's release. */
 #define RELOCK_MESSAGE_FREE "0"
 #define RELOCK_MESSAGE_FREE_WRITE "1"
+/* Of a semaphore the script says how many permits are free; this one where no script says it. */
+#define RELOCK_MESSAGE_PERMIT "1"
 
 /* The sides of a read/write lock, in scripts, entries and messages. */
 #define RELOCK_SIDE_READ "read"
@@ -38,6 +46,8 @@
 
 /* The number of a hold is the owner's number times this, plus a serial. */
 #define RELOCK_SERIALS UINT64_C(1000000000)
+
+#define RELOCK_SERIAL_BITS 30 /* as many as a serial has */
 
 /* From this serial on, the number says that its client caches the hold: see cache.c. */
 #define RELOCK_SERIALS_CACHED (RELOCK_SERIALS / 2)
@@ -70,6 +80,15 @@ size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, con
 
 /* The entry of a client in the line of a lock. `side` of a read/write lock, or NULL. */
 size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char *side);
+
+/*
+ * What scripts get for the permits of a hold, RELOCK_PERMIT_ID_LEN bytes: the id of a permit with
+ * the number of permits in place of its index. An id is the first six bytes of the client's id, the
+ * number of the hold as 8 bytes (the owner's, shifted by RELOCK_SERIAL_BITS, and the serial), and
+ * the index of the permit in the hold, from 0. All numbers begin with their highest byte.
+ */
+size_t relock_keys_permits(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
+                           uint64_t n_permits);
 
 /* The inbox of a client: the channel on which it is told that it is its turn. */
 size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id);

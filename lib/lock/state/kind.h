@@ -63,6 +63,10 @@ int relock_verdict_loss(enum relock_verdict verdict);
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
                                         struct relock_busy *busy);
 
+/* The failure that a reply of `lock` names; RELOCK_OK: none. `*why` says more, a constant string.
+ */
+int relock_verdict_failure(const struct redisReply *reply, const char **why);
+
 /* Of a message to a waiter for a fair lock: whether it says when the lease in the way ends. */
 bool relock_verdict_message(const char *text, size_t len, uint64_t *free_at_ms);
 
@@ -191,6 +195,7 @@ struct relock_kind {
     bool is_handed_off;  /* between threads of the process, without Redis */
     bool is_cached;      /* with `keep_ms`: its script recalls a hold that is cached elsewhere */
     bool is_shared;      /* several owners may hold it at the same time */
+    bool has_permits;    /* is_shared; each acquire has permits, and a hold of its own: no levels */
     bool is_composite;   /* a hold stands for holds of other locks */
     bool is_collection;  /* a composite whose owner holds each of the other locks itself */
     bool is_queued;      /* each waiter has its own place in a queue in Redis */

@@ -112,9 +112,20 @@ void relock_resource_dequeue(struct relock_resource *resource, struct relock_wai
         wake_head(resource);
 }
 
+/* They get permits in order. A new head asks at once, as it may want others than the last one. */
+static bool may_ask_for_permits(const struct relock_resource *resource,
+                                const struct relock_waiter *waiter)
+{
+    bool is_next = resource->queue == waiter || waiter->tries;
+
+    return is_next && (!waiter->has_asked || resource->retry != RELOCK_RETRY_NONE);
+}
+
 bool relock_resource_may_ask(const struct relock_resource *resource,
                              const struct relock_waiter *waiter)
 {
+    if (resource->kind->has_permits)
+        return may_ask_for_permits(resource, waiter);
     if (!waiter->has_asked && (resource->kind->is_shared || waiter->tries))
         return !resource->holder;
     return resource->queue == waiter && !resource->holder && resource->retry != RELOCK_RETRY_NONE;
@@ -177,7 +188,7 @@ static void start_all_anew(const struct relock_resource *resource, uint64_t owne
     const struct relock_resource *primary = resource->primary;
     const struct relock_resource *at;
 
-    if (!explicit_owner && primary->n_explicit_owners == 0)
+    if (resource->kind->has_permits || (!explicit_owner && primary->n_explicit_owners == 0))
         return;
     start_anew(primary, owner);
     DL_FOREACH2(relock_resource_secondaries(primary), at, as.secondary.next)
@@ -224,7 +235,7 @@ void relock_resource_released(struct relock_resource *resource, bool is_announce
         resource->holder = NULL;
     if (!resource->holder)
         relock_resource_doubt(resource);
-    if (resource->contention) {
+    if (resource->contention && !resource->kind->has_permits) { /* others keep their permits */
         resource->contention->asked_ms = now_ms;
         resource->contention->lease_end_ms = RELOCK_NEVER;
     }
@@ -267,6 +278,88 @@ void relock_resource_wake_all(struct relock_resource *resource)
     wake_queue(resource->primary);
     DL_FOREACH2(relock_resource_secondaries(resource->primary), at, as.secondary.next)
     wake_queue(at);
+}
+
+/* ---- the holds of an owner ----------------------------------------------------------------- */
+
+/*
+ * Which hold a release is for. One whose loss the owner has heard of goes first: that of the
+ * running on_lost before others, and both before holds that are in use. So work that goes on keeps
+ * its permits. Of the others, the newest.
+ */
+static unsigned rank(const struct relock_hold *hold)
+{
+    if (hold->state != RELOCK_HOLD_LOST)
+        return 0;
+    if (hold->notice == RELOCK_HOLD_TELLING)
+        return 2;
+    return hold->notice == RELOCK_HOLD_NO_NOTICE || !hold->told;
+}
+
+struct relock_hold *relock_resource_find_released(struct relock_resource *resource, uint64_t owner)
+{
+    struct relock_hold *found = relock_resource_find(resource, owner);
+    struct relock_hold *hold;
+
+    if (!found || !resource->kind->has_permits)
+        return found;
+    DL_FOREACH(found->next, hold)
+    {
+        if (hold->owner == owner && (rank(hold) > rank(found) ||
+                                     (rank(hold) == rank(found) && hold->serial > found->serial)))
+            found = hold;
+    }
+    return found;
+}
+
+static uint64_t certain_until_ms(const struct relock_hold *hold)
+{
+    return hold->state == RELOCK_HOLD_LOST ? 0 : hold->valid_until_ms;
+}
+
+struct relock_hold *relock_resource_find_weakest(struct relock_resource *resource, uint64_t owner)
+{
+    struct relock_hold *found = relock_resource_find(resource, owner);
+    struct relock_hold *hold;
+
+    if (!found || !resource->kind->has_permits)
+        return found;
+    DL_FOREACH(found->next, hold)
+    {
+        if (hold->owner == owner && certain_until_ms(hold) < certain_until_ms(found))
+            found = hold;
+    }
+    return found;
+}
+
+struct relock_hold *relock_resource_find_younger(struct relock_resource *resource, uint64_t owner,
+                                                 uint64_t serial)
+{
+    struct relock_hold *found = NULL;
+    struct relock_hold *hold;
+
+    relock_shortcut_close(resource);
+    DL_FOREACH(resource->holds, hold)
+    {
+        if (hold->owner == owner && hold->serial > serial &&
+            (!found || hold->serial < found->serial))
+            found = hold;
+    }
+    return found;
+}
+
+struct relock_hold *relock_resource_find_number(struct relock_resource *resource, uint64_t owner,
+                                                uint64_t number)
+{
+    struct relock_hold *hold;
+
+    relock_shortcut_close(resource);
+    DL_FOREACH(resource->holds, hold)
+    {
+        if (hold->owner == owner && hold->number == number)
+            return hold;
+    }
+    return NULL;
 }
 
 /* ---- contention ---------------------------------------------------------------------------- */

@@ -369,7 +369,8 @@ static inline struct relock_hold *relock_resource_cached(struct relock_resource 
     return resource->cached;
 }
 
-/* The hold of an owner that has levels, NULL when it has none. */
+/* The hold of an owner that has levels, NULL when it has none. Of a semaphore an owner may have
+ * several: one of them. */
 static inline struct relock_hold *relock_resource_find(struct relock_resource *resource,
                                                        uint64_t owner)
 {
@@ -381,6 +382,27 @@ static inline struct relock_hold *relock_resource_find(struct relock_resource *r
         return hold;
     return NULL;
 }
+
+/* The hold in which an owner is to acquire another level; NULL: the call acquires a hold. */
+static inline struct relock_hold *relock_resource_find_levels(struct relock_resource *resource,
+                                                              uint64_t owner)
+{
+    return resource->kind->has_permits ? NULL : relock_resource_find(resource, owner);
+}
+
+/* The owner's hold that a release is for; NULL: it has none. */
+struct relock_hold *relock_resource_find_released(struct relock_resource *resource, uint64_t owner);
+
+/* The hold that ends the owner's certainty first; NULL: it has none. */
+struct relock_hold *relock_resource_find_weakest(struct relock_resource *resource, uint64_t owner);
+
+/* The owner's oldest hold that is younger than `serial`; NULL: it has none. */
+struct relock_hold *relock_resource_find_younger(struct relock_resource *resource, uint64_t owner,
+                                                 uint64_t serial);
+
+/* The hold with this number, of the owner; NULL: it has ended. */
+struct relock_hold *relock_resource_find_number(struct relock_resource *resource, uint64_t owner,
+                                                uint64_t number);
 
 /* The lock of a collection that was lost, and the collection with it; NULL: none, or it is none. */
 static inline const struct relock_resource *relock_hold_lost_on(const struct relock_hold *hold)

@@ -123,6 +123,10 @@ void relock_request_number(struct relock_request *request, const struct relock_r
                            const struct relock_script *script, const char *message,
                            const int64_t *n);
 
+/* Runs the script of a semaphore that has this verb, and is about so many permits. */
+void relock_request_permits(struct relock_request *request, const struct relock_resource *resource,
+                            const struct relock_script *script, const char *verb, uint64_t n);
+
 /* ---- outbox ---------------------------------------------------------------------------------- */
 
 /*

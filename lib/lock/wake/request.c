@@ -33,14 +33,17 @@ static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_
     add_text(request, text, relock_decimal(text, number));
 }
 
-/* The field, or the token, of a hold in Redis; empty for the number 0. */
+/* The field of a hold in Redis, its token, or what the ids of its permits begin with and their
+ * number; empty for the number 0. */
 static size_t write_field(char field[RELOCK_FIELD_MAX], const struct relock_resource *resource,
-                          uint64_t number)
+                          uint64_t number, uint64_t n_permits)
 {
     const struct relock_client *client = resource->client;
 
     if (number == 0)
         return 0;
+    if (resource->kind->has_permits)
+        return relock_keys_permits(field, client->id, number, n_permits);
     if (resource->kind->has_token_only)
         return relock_tokens_write(&client->tokens, number, field);
     return relock_keys_field(field, client->id, number, resource->kind->field_suffix);
@@ -49,7 +52,19 @@ static size_t write_field(char field[RELOCK_FIELD_MAX], const struct relock_reso
 static void add_field(struct relock_request *request, char field[RELOCK_FIELD_MAX],
                       const struct relock_resource *resource, uint64_t number)
 {
-    add_text(request, field, write_field(field, resource, number));
+    add_text(request, field, write_field(field, resource, number, 0));
+}
+
+static size_t write_field_of(char field[RELOCK_FIELD_MAX], const struct relock_hold *hold)
+{
+    uint64_t n_permits = hold->resource->kind->has_permits ? hold->n_permits : 0;
+
+    return write_field(field, hold->resource, hold->number, n_permits);
+}
+
+static void add_field_of(struct relock_request *request, const struct relock_hold *hold)
+{
+    add_text(request, request->field, write_field_of(request->field, hold));
 }
 
 static void add_entry(struct relock_request *request, const struct relock_client *client,
@@ -158,7 +173,7 @@ static void begin_lease(struct relock_request *request, const struct relock_scri
 {
     begin(request, script, hold->resource);
     add_number(request, request->lease, lease_ms);
-    add_field(request, request->field, hold->resource, hold->number);
+    add_field_of(request, hold);
 }
 
 void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
@@ -188,7 +203,7 @@ void relock_request_unlock(struct relock_request *request, const struct relock_h
     const struct relock_resource *resource = hold->resource;
 
     begin(request, resource->kind->unlock, resource);
-    add_field(request, request->field, resource, hold->number);
+    add_field_of(request, hold);
     add_number(request, request->count, count);
     add_announcement(request, resource);
     if (joins)
@@ -229,7 +244,7 @@ void relock_request_check(struct relock_request *request, const struct relock_ho
 {
     begin(request, hold->resource->kind->renew, hold->resource);
     add_text(request, NO_LEASE, strlen(NO_LEASE));
-    add_field(request, request->field, hold->resource, hold->number);
+    add_field_of(request, hold);
 }
 
 void relock_request_many(struct relock_request_many *many, const struct relock_kind *kind,
@@ -257,8 +272,7 @@ void relock_request_many_add(struct relock_request_many *many, const struct relo
         many->call.key = key;
     else
         many->more[i - 1] = key;
-    fields[i] = (struct relock_text){many->fields[i],
-                                     write_field(many->fields[i], hold->resource, hold->number)};
+    fields[i] = (struct relock_text){many->fields[i], write_field_of(many->fields[i], hold)};
     leases[i] = relock_text_of(NO_LEASE);
     if (renews)
         leases[i] = (struct relock_text){many->leases[i],
@@ -278,7 +292,7 @@ void relock_request_look(struct relock_request *request, const struct relock_hol
         add_text(request, first, strlen(first));
         add_text(request, last, strlen(last));
     } else {
-        add_field(request, request->field, hold->resource, hold->number);
+        add_field_of(request, hold);
     }
 }
 
@@ -337,4 +351,16 @@ void relock_request_number(struct relock_request *request, const struct relock_r
     }
     if (n)
         add_signed(request, request->count, *n);
+}
+
+void relock_request_permits(struct relock_request *request, const struct relock_resource *resource,
+                            const struct relock_script *script, const char *verb, uint64_t n)
+{
+    begin(request, script, resource);
+    add_text(request, verb, strlen(verb));
+    add_number(request, request->count, n);
+    add_text(request, request->channel,
+             relock_keys_channel(request->channel, resource->kind->channel, resource->name,
+                                 resource->name_len));
+    add_publish(request, resource->client);
 }

@@ -42,6 +42,13 @@
 #define FORMS_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
 #define FORMS_rw_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_rw_inspect RELOCK_REPLY_ARRAY_OF(6)
+#define FORMS_semaphore_force_unlock RELOCK_REPLY_INTEGER
+#define FORMS_semaphore_inspect RELOCK_REPLY_ARRAY_OF(5)
+#define FORMS_semaphore_lock (ACQUIRES | RELOCK_REPLY_STRING)
+#define FORMS_semaphore_permits RELOCK_REPLY_ARRAY_OF(3)
+#define FORMS_semaphore_renew RELOCK_REPLY_INTEGER
+#define FORMS_semaphore_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
+#define FORMS_semaphore_unlock RELOCK_REPLY_INTEGER
 #define FORMS_unleased_acquire RELOCK_REPLY_INTEGER
 #define FORMS_unleased_add RELOCK_REPLY_ARRAY_OF(2)
 #define FORMS_unleased_drain (RELOCK_REPLY_NIL | RELOCK_REPLY_STRING)

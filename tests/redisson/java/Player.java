@@ -9,6 +9,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
 
 /**
@@ -33,6 +34,16 @@ import org.redisson.api.RedissonClient;
  * count, ttl, token        a number
  * contend US FROM UNTIL    a number: locks, holds for US microseconds and unlocks until UNTIL, and
  *                          counts the holds since FROM, on the monotonic clock in ms
+ * </pre>
+ *
+ * Of the kind "semaphore":
+ *
+ * <pre>
+ * set N                    yes, no: its permits were set before
+ * take [WAIT_MS LEASE_MS]  the id of a permit, no
+ * give ID                  yes, no
+ * extend ID LEASE_MS       yes, no
+ * free                     a number
  * </pre>
  *
  * {@code asleep THREAD} is answered at once: whether that thread waits for a lock, and has asked for
@@ -92,6 +103,9 @@ public final class Player {
 
         private String answer(String[] order) {
             try {
+                if (order[2].equals("semaphore")) {
+                    return obey(order[1], client.getPermitExpirableSemaphore(order[3]), order);
+                }
                 long[] numbers = Arrays.stream(order).skip(4).mapToLong(Long::parseLong).toArray();
                 if (Numbers.has(order[2])) {
                     return Numbers.obey(client, order[1], order[2], order[3], numbers);
@@ -136,6 +150,27 @@ public final class Player {
             return Long.toString(Kinds.token(lock));
         case "contend":
             return Long.toString(contend(lock, numbers[0], numbers[1], numbers[2]));
+        default:
+            return "failed: no verb " + verb;
+        }
+    }
+
+    private static String obey(String verb, RPermitExpirableSemaphore semaphore, String[] order)
+        throws InterruptedException {
+        switch (verb) {
+        case "set":
+            return yesNo(semaphore.trySetPermits(Integer.parseInt(order[4])));
+        case "take":
+            String id = semaphore.tryAcquire(Long.parseLong(order[4]), Long.parseLong(order[5]),
+                TimeUnit.MILLISECONDS);
+            return id == null ? "no" : id;
+        case "give":
+            return yesNo(semaphore.tryRelease(order[4]));
+        case "extend":
+            return yesNo(semaphore.updateLeaseTime(order[4], Long.parseLong(order[5]),
+                TimeUnit.MILLISECONDS));
+        case "free":
+            return Integer.toString(semaphore.availablePermits());
         default:
             return "failed: no verb " + verb;
         }

@@ -116,6 +116,37 @@ static void the_rights_of_a_fenced_lock_suffice(void **state)
     live_with(*state, "fenced", relock_fencedlock_new, relock_fencedlock_new);
 }
 
+static void the_rights_of_a_semaphore_suffice(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_of(f, "semaphore");
+    struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_semaphore_new);
+    struct relock_how how = {.permits = 2};
+    struct relock_permits permits;
+    struct actor *other = actor_start();
+    struct relock_holder holder;
+
+    assert_result(relock_semaphore_init(lock, 1, NULL), RELOCK_OK);
+    assert_result(relock_semaphore_set(lock, 2), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_semaphore_read(lock, &permits), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, slow_ms(LEASE_MS)), RELOCK_OK);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_int_equal(holder.hold_count, 2);
+    assert_true(wait_for_renewals(client, 0, 1));
+    assert_result(actor_trylock(other, lock), RELOCK_BUSY);
+    assert_result(actor_wait_out(other, lock, 30), RELOCK_TIMEOUT);
+    actor_begin_lock(other, lock);
+    assert_true(probe_wait_in_line(f->probe, "orders", 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_result(actor_unlock(other, lock), RELOCK_LOST);
+    fixture_free_client(f, client);
+    nothing_was_refused(f);
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+}
+
 /* Behind a dead waiter, and before one whose deadline allows for those ahead. */
 static void the_rights_of_a_fair_lock_suffice(void **state)
 {
@@ -173,6 +204,7 @@ int main(void)
         SERVER_TEST(the_rights_of_an_announced_plain_lock_suffice),
         SERVER_TEST(a_plain_lock_without_the_right_to_its_channel_is_not_announced),
         FENCED_TEST(the_rights_of_a_fenced_lock_suffice),
+        SERVER_TEST(the_rights_of_a_semaphore_suffice),
         SERVER_TEST(the_rights_of_a_fair_lock_suffice),
         SERVER_TEST(the_rights_of_a_read_write_lock_suffice),
     };

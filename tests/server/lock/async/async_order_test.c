@@ -181,6 +181,7 @@ int main(void)
         KINDS_TEST(all_releases_behind_a_hold_have_a_result),
         KINDS_TEST(a_loss_during_a_callback_is_told_after_its_grant),
         KINDS_TEST(a_queue_that_is_freed_at_once_leaves_no_waiter),
+        SEMAPHORE_TEST(a_queue_that_is_freed_at_once_leaves_no_waiter),
         SERVER_TEST(a_callback_does_not_free_the_queue_of_a_freed_client),
     };
     return SERVER_TESTS_RUN(tests);

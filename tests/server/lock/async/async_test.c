@@ -236,9 +236,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KINDS_TEST(a_lock_is_acquired_and_released),
         KINDS_TEST(two_calls_without_an_owner_exclude_each_other),
+        SEMAPHORE_TEST(two_calls_without_an_owner_exclude_each_other),
         KINDS_TEST(an_owner_nests),
         KINDS_TEST(a_wait_ends_when_another_process_releases),
         KINDS_TEST(threads_and_calls_without_a_thread_hand_the_lock_to_each_other),
+        SEMAPHORE_TEST(threads_and_calls_without_a_thread_hand_the_lock_to_each_other),
         KINDS_TEST(an_attempt_is_busy_and_a_wait_times_out),
         KINDS_TEST(a_cancel_ends_a_wait),
         SERVER_TEST(the_sides_of_a_read_write_lock_exclude_each_other),

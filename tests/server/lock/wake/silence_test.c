@@ -210,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KINDS_TEST(a_wait_for_another_client_ends),
         KINDS_TEST(a_wait_for_another_thread_ends),
+        SEMAPHORE_TEST(a_wait_for_another_thread_ends),
         SERVER_TEST(a_wait_ends_although_there_are_idle_connections),
         SERVER_TEST(a_wait_for_a_member_ends),
         SERVER_TEST(a_thousand_waits_end_together),

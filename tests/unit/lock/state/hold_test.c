@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "lock/state/options.h"
+#include "lock/state/resource.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -343,9 +344,12 @@ static void a_hold_that_ran_out_expired_unless_its_cap_came_first(void **state)
 
 static struct relock_grant report(enum relock_hold_state hold_state, uint64_t now_ms)
 {
+    static const struct relock_kind kind;
+    struct relock_resource resource = {.kind = &kind};
     struct relock_hold hold = renewed_hold();
     struct relock_grant grant;
 
+    hold.resource = &resource;
     hold.state = hold_state;
     hold.owner = 42;
     hold.count = 3;

@@ -1,0 +1,23 @@
+--[[
+Part of the scripts that renew semaphores: defines `renew`, which renews the permits of the hold `field` of the
+semaphore `key`, as the script semaphore_renew.lua describes. `lease` is a text.
+]]
+local function renew(key, lease, field)
+    local tag = key:find('{', 1, true) and key or '{' .. key .. '}'
+    local timeouts = tag .. ':timeout'
+    local time = redis.call('time')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    --+ permits_ids.lua
+    local scores = {}
+    for i, id in ipairs(ids) do
+        scores[i] = tonumber(redis.call('zscore', timeouts, id))
+        if not scores[i] or scores[i] <= now then
+            return 0
+        end
+    end
+    if lease ~= '-1' then
+        lease = tonumber(lease)
+        --+ permits_out.lua
+    end
+    return 1
+end

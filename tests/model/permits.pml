@@ -1,0 +1,392 @@
+/*
+ * Many clients at one semaphore: who gets permits, and in which order. Three clients with a thread
+ * each, a Redisson client, one Redis.
+ *
+ * A refused client enters the line. The first in line leaves in Redis how many permits it needs. A
+ * script that leaves permits tells the first to acquire them if there are enough, and keeps them for it
+ * for a short time; it also tells the client behind it that it is first. That one sets a timer, then
+ * listens to the channel of the semaphore and asks. A script that would tell a client without an inbox
+ * removes it from the line. The script of a client that is served tells the next one.
+ *
+ * These faults may occur at any moment: a client is killed, or stopped for ever, and its permits expire;
+ * a wait is cancelled; the time for which permits are kept ends early; Redisson takes a permit, whoever
+ * waits for it, and tells only the channel.
+ *
+ *   ORDER       a client gets no permits while a living one is before it in the line, unless that one
+ *               was told long ago
+ *   AWAKE       no living client waits in the end, when all permits are free. recheck_ms is not in the
+ *               model, so a client that only recheck_ms would wake waits for ever.
+ *   COUNTED     in the end all permits are free, and the line is empty
+ *
+ * What stands for what:
+ *
+ *   ask             semaphore_lock.lua                                 scripts/
+ *   serve           permits_serve.lua
+ *   free_permits    semaphore_unlock.lua, permits_free.lua
+ *   leave           line_leave.lua
+ *   client          relock_take, relock_ask, relock_release            lib/lock/call
+ *   io              relock_line_hear, fire, listen                     lib/lock/wake/line.c
+ *
+ * Left out: what line.pml shows of the line that all locks have (inboxes that open, connections that
+ * break, commands without an answer, several threads of a client), and leases that are renewed.
+ *
+ * Budgets: T0..T2 acquires of the clients, of W0..W2 permits; PERMITS; STOPS, KILLS, CANCELS; R acquires
+ * of Redisson. -DPROMPT: permits are kept for a client until it asks, unless it is dead. -DBAD_*: a rule
+ * left out.
+ */
+#ifndef PERMITS
+#define PERMITS 2
+#endif
+#ifndef T0
+#define T0 1
+#endif
+#ifndef T1
+#define T1 1
+#endif
+#ifndef T2
+#define T2 1
+#endif
+#ifndef W0
+#define W0 2
+#endif
+#ifndef W1
+#define W1 1
+#endif
+#ifndef W2
+#define W2 1
+#endif
+#ifndef STOPS
+#define STOPS 0
+#endif
+#ifndef KILLS
+#define KILLS 0
+#endif
+#ifndef CANCELS
+#define CANCELS 0
+#endif
+#ifndef R
+#define R 0
+#endif
+
+#define NOBODY 3
+#define WANTS(c) (c == 0 -> W0 : (c == 1 -> W1 : W2))
+
+/* Redis. A place of the line has a client, or NOBODY. */
+byte free = PERMITS, line[3] = NOBODY;
+byte told = NOBODY, needer = NOBODY, need, first = NOBODY;
+bool kept, inboxed[3];
+byte out[3], foreign_out;
+
+/* Messages in flight. */
+bool m_now[3], m_first[3], m_free[3];
+
+/* The clients. */
+mtype = { LEFT, BEHIND, FIRST, LISTENING };
+mtype state[3] = LEFT;
+bool waits[3], asking[3], pending[3], heard[3], dead[3], leaving[3], cancelled[3], knows_lease[3];
+byte stops, kills, cancels;
+
+/* ---- scripts ------------------------------------------------------------------------------- */
+
+#define IS_IN(c) (line[0] == c || line[1] == c || line[2] == c)
+
+inline drop_first()
+{
+    line[0] = line[1]; line[1] = line[2]; line[2] = NOBODY
+}
+
+inline drop(c)
+{
+    if
+    :: line[0] == c -> drop_first()
+    :: line[0] != c && line[1] == c -> line[1] = line[2]; line[2] = NOBODY
+    :: line[2] == c -> line[2] = NOBODY
+    :: else
+    fi
+}
+
+inline join(c)
+{
+    if
+    :: line[0] == NOBODY -> line[0] = c
+    :: line[0] != NOBODY && line[1] == NOBODY -> line[1] = c
+    :: else -> line[2] = c
+    fi
+}
+
+inline tell_first(c)
+{
+    if :: inboxed[c] && !dead[c] -> m_first[c] = true :: else fi
+}
+
+inline publish()
+{
+    if :: state[0] == LISTENING && !dead[0] -> m_free[0] = true :: else fi;
+    if :: state[1] == LISTENING && !dead[1] -> m_free[1] = true :: else fi;
+    if :: state[2] == LISTENING && !dead[2] -> m_free[2] = true :: else fi
+}
+
+#define NEED(c) (needer == c -> need : 1)
+
+inline serve()
+{
+    do
+    :: line[0] == NOBODY -> told = NOBODY; first = NOBODY; needer = NOBODY; kept = false; break
+    :: line[0] != NOBODY && told == line[0] && kept -> break
+#ifndef BAD_SILENT_KEEPS_ITS_TURN
+    :: line[0] != NOBODY && told == line[0] && !kept -> told = NOBODY; drop_first()
+#else
+    :: line[0] != NOBODY && told == line[0] && !kept -> break
+#endif
+    :: line[0] != NOBODY && told != line[0] && free == 0 ->
+        if
+        :: first != line[0] -> tell_first(line[0]); first = line[0]
+        :: else
+        fi;
+        break
+    :: line[0] != NOBODY && told != line[0] && free > 0 && !inboxed[line[0]] ->
+#ifdef BAD_DEAD_STAY
+        break
+#else
+        drop_first()
+#endif
+    :: line[0] != NOBODY && told != line[0] && free > 0 && inboxed[line[0]] ->
+        if
+        :: free >= NEED(line[0]) ->
+            if :: !dead[line[0]] -> m_now[line[0]] = true :: else fi;
+            told = line[0]; kept = true;
+#ifndef BAD_SECOND_IS_NOT_TOLD
+            if
+            :: line[1] != NOBODY && first != line[1] -> tell_first(line[1]); first = line[1]
+            :: line[1] == NOBODY -> first = line[0]
+            :: else
+            fi
+#endif
+        :: else -> tell_first(line[0]); first = line[0]
+        fi;
+        break
+    od
+}
+
+/* Dead ones and those that were told long ago do not count. */
+#define MAY_PASS(h) (dead[h] || (told == h && !kept))
+
+inline free_permits(n)
+{
+    free = free + n;
+    publish();
+    serve()
+}
+
+inline look_at_first(c)
+{
+    do
+    :: line[0] == NOBODY || line[0] == c || free < WANTS(c) -> break
+    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told == line[0] && kept -> break
+#ifndef BAD_SILENT_KEEPS_ITS_TURN
+    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told == line[0] && !kept ->
+        told = NOBODY; drop_first()
+#else
+    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told == line[0] && !kept -> break
+#endif
+    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told != line[0] ->
+        if
+        :: inboxed[line[0]] -> tell_first(line[0]); break
+#ifndef BAD_DEAD_STAY
+        :: !inboxed[line[0]] -> drop_first()
+#else
+        :: !inboxed[line[0]] -> break
+#endif
+        fi
+    od
+}
+
+#ifdef BAD_SMALL_ONES_PASS
+#define IS_NEXT(c) true
+#else
+#define IS_NEXT(c) (line[0] == NOBODY || line[0] == c)
+#endif
+
+/* `place`: 0 if it has its permits. */
+inline ask(c)
+{
+    look_at_first(c);
+    if
+    :: free >= WANTS(c) && IS_NEXT(c) ->
+#ifdef PROMPT
+        assert(line[0] == NOBODY || line[0] == c || MAY_PASS(line[0]));
+#endif
+        free = free - WANTS(c); out[c] = WANTS(c); place = 0;
+        drop(c);
+        if :: told == c -> told = NOBODY; kept = false :: else fi;
+        serve()
+    :: else ->
+        if :: IS_IN(c) :: else -> join(c) fi;
+        if
+        :: line[0] == c -> needer = c; need = WANTS(c); first = c; told = NOBODY; kept = false
+        :: line[0] != c && free > 0 -> serve()
+        :: else
+        fi;
+        place = (line[0] == c -> 1 : 2);
+        if :: place == 2 && told == line[0] && kept && line[1] == c -> place = 1 :: else fi
+    fi
+}
+
+inline leave(c)
+{
+    drop(c);
+    if :: told == c -> told = NOBODY; kept = false :: else fi;
+#ifndef BAD_LEAVER_TELLS_NOBODY
+    serve()
+#endif
+}
+
+/* ---- a client ------------------------------------------------------------------------------ */
+
+proctype client(byte c; byte calls)
+{
+    byte place;
+
+    do
+    :: calls == 0 -> break
+    :: atomic { calls > 0 && dead[c] -> goto over }
+    :: atomic { calls > 0 && !dead[c] -> calls--; waits[c] = true; pending[c] = true };
+look:
+        do
+        :: atomic { dead[c] -> goto over }
+        :: atomic { cancelled[c] -> cancelled[c] = false; waits[c] = false; pending[c] = false;
+                    if :: state[c] != LEFT -> leaving[c] = true :: else fi;
+                    state[c] = LEFT; goto next }
+        :: atomic { pending[c] && !cancelled[c] && !leaving[c] -> pending[c] = false; heard[c] = false;
+                    asking[c] = true; knows_lease[c] = false; ask(c) }
+            atomic {                /* its answer */
+                asking[c] = false;
+                if
+                :: dead[c] -> goto over
+                :: !dead[c] && place == 0 -> state[c] = LEFT; waits[c] = false; pending[c] = false;
+                    place = 0; goto use
+                :: !dead[c] && place == 1 && state[c] != LISTENING -> state[c] = FIRST
+                :: !dead[c] && place == 1 && state[c] == LISTENING && told != NOBODY -> state[c] = FIRST
+                :: !dead[c] && place == 2 && !heard[c] -> state[c] = BEHIND
+                :: !dead[c] && place == 2 && heard[c] -> state[c] = FIRST
+                :: else
+                fi;
+                place = 0; knows_lease[c] = true
+            }
+        od;
+use:
+        if
+        :: atomic { dead[c] -> goto over }
+        :: atomic { !dead[c] -> free_permits(out[c]); out[c] = 0 }
+        fi;
+next:
+        skip
+    od;
+over:
+    skip
+}
+
+proctype io(byte c)
+{
+end:
+    do
+    :: atomic { m_now[c] -> m_now[c] = false;
+            if
+            :: dead[c]
+            :: !dead[c] && waits[c] -> heard[c] = true; pending[c] = true;
+                if :: state[c] != LISTENING -> state[c] = FIRST :: else fi
+            :: else -> leaving[c] = true
+            fi }
+    :: atomic { m_first[c] -> m_first[c] = false;
+            if
+            :: dead[c]
+            :: !dead[c] && waits[c] -> heard[c] = true;
+                if :: state[c] != LISTENING -> state[c] = FIRST :: else fi
+            :: else -> leaving[c] = true
+            fi }
+    :: atomic { m_free[c] -> m_free[c] = false;
+            if :: !dead[c] && waits[c] && state[c] == LISTENING -> pending[c] = true :: else fi }
+    :: atomic { state[c] == FIRST && waits[c] && !asking[c] && !dead[c] ->
+            state[c] = LISTENING; pending[c] = true }
+    :: atomic { leaving[c] && !dead[c] && !asking[c] -> leaving[c] = false; leave(c);
+            if :: waits[c] -> pending[c] = true :: else fi }
+    od
+}
+
+/* ---- what may happen ----------------------------------------------------------------------- */
+
+inline expire(c)
+{
+    free = free + out[c]; out[c] = 0;   /* the next script gives them back; this is when that can be */
+    pending[0] = pending[0] || (waits[0] && (knows_lease[0] || asking[0]));
+    pending[1] = pending[1] || (waits[1] && (knows_lease[1] || asking[1]));
+    pending[2] = pending[2] || (waits[2] && (knows_lease[2] || asking[2]))
+}
+
+proctype redis()
+{
+end:
+    do
+#ifdef PROMPT
+    :: atomic { kept && told != NOBODY && dead[told] -> kept = false }
+#else
+    :: atomic { kept -> kept = false }
+#endif
+    :: atomic { dead[0] && out[0] > 0 -> expire(0) }
+    :: atomic { dead[1] && out[1] > 0 -> expire(1) }
+    :: atomic { dead[2] && out[2] > 0 -> expire(2) }
+    od
+}
+
+inline die(c)
+{
+    dead[c] = true; waits[c] = false; pending[c] = false; leaving[c] = false;
+    m_now[c] = false; m_first[c] = false; m_free[c] = false
+}
+
+inline choose() { if :: c = 0 :: c = 1 :: c = 2 fi }
+
+proctype fate()
+{
+    byte c;
+end:
+    do
+    :: atomic { stops < STOPS -> stops++; choose(); die(c); c = 0 }
+    :: atomic { kills < KILLS -> kills++; choose(); die(c); inboxed[c] = false; c = 0 }
+    :: atomic { cancels < CANCELS -> cancels++; choose();
+            if :: waits[c] && !asking[c] -> cancelled[c] = true :: else fi; c = 0 }
+    od
+}
+
+#if R > 0
+proctype redisson()
+{
+    byte turns = R;
+    do
+    :: turns == 0 -> break
+    :: atomic { turns > 0 && free > 0 -> free--; foreign_out = 1; turns-- }
+        atomic { free++; foreign_out = 0; publish() }
+    :: atomic { turns > 0 -> turns = 0 }
+    od
+}
+#endif
+
+proctype at_end()
+{
+    timeout ->
+    assert(!waits[0] && !waits[1] && !waits[2]);
+    assert(free == PERMITS);
+    assert((dead[0] || !IS_IN(0)) && (dead[1] || !IS_IN(1)) && (dead[2] || !IS_IN(2)))
+}
+
+init {
+    atomic {
+        inboxed[0] = true; inboxed[1] = true; inboxed[2] = true;
+        run redis(); run at_end(); run fate();
+#if R > 0
+        run redisson();
+#endif
+        run io(0); run io(1); run io(2);
+        run client(0, T0); run client(1, T1); run client(2, T2)
+    }
+}
