@@ -9,4 +9,4 @@ Returns  for each lock what read_renew.lua returns, nil if its command failed;
          instead 1 if all holds now have at least that lease
 ]]
 --+ renew_reader.lua
---+ renew_each.lua
+--+ renew_each.lua is_there = false

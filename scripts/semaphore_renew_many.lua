@@ -9,4 +9,4 @@ Returns  for each hold what semaphore_renew.lua returns, nil if its command fail
          instead 1 if all holds now have at least that lease
 ]]
 --+ permits_renew.lua
---+ renew_each.lua
+--+ renew_each.lua is_there = false

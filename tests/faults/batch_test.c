@@ -43,14 +43,29 @@ static struct many untracked_many(struct faults *t)
     return many_of(t, &(struct relock_options){.flags = RELOCK_NO_TRACKING});
 }
 
-static bool are_tracked(void *client)
+static bool are_tracked(void *arg)
 {
-    uint64_t n;
+    struct relock_client *client = arg;
+    bool are;
 
-    relock_mutex_lock(&((struct relock_client *)client)->mutex);
-    n = ((struct relock_client *)client)->guarded.n_tracked;
-    relock_mutex_unlock(&((struct relock_client *)client)->mutex);
-    return n == N_LOCKS;
+    relock_mutex_lock(&client->mutex);
+    are = client->guarded.n_tracked == client->guarded.stats.holds;
+    relock_mutex_unlock(&client->mutex);
+    return are;
+}
+
+/* No command is in flight. It would put off the next renewal. */
+static bool are_idle(void *arg)
+{
+    struct relock_client *client = arg;
+    struct relock_hold *hold;
+    bool are = true;
+
+    relock_mutex_lock(&client->mutex);
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    are = are && hold->command == RELOCK_HOLD_NOTHING_SENT;
+    relock_mutex_unlock(&client->mutex);
+    return are;
 }
 
 static struct many tracked_many(struct faults *t)
@@ -58,6 +73,7 @@ static struct many tracked_many(struct faults *t)
     struct many many = many_of(t, &(struct relock_options){0});
 
     assert_true(wait_until(are_tracked, many.client, SOON_MS));
+    assert_true(wait_until(are_idle, many.client, SOON_MS));
     return many;
 }
 
@@ -221,6 +237,16 @@ static void a_batch_that_is_refused_is_renewed_one_by_one(void **state)
     release_all(t, &many);
 }
 
+/* Commands that the server has refused for a right since ACL LOG RESET, all for the same one. */
+static size_t n_refused(struct faults *t)
+{
+    const char *log = probe_list(t->f->probe, "ACL LOG");
+    unsigned n = 0;
+
+    assert_int_equal(sscanf(log, "count %u", &n), 1);
+    return n;
+}
+
 static void a_key_without_a_right_keeps_no_other_from_being_renewed(void **state)
 {
     struct faults *t = *state;
@@ -238,6 +264,23 @@ static void a_key_without_a_right_keeps_no_other_from_being_renewed(void **state
     assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " ~*"), 0);
     assert_renewed(&many, N_LOCKS);
     assert_int_equal(log_count(t->f->log, "renews many locks failed"), 1);
+    release_all(t, &many);
+}
+
+/* Nor would a user of 0.9 have it, with the rights that were documented then. */
+static void without_the_right_to_pexpireat_a_batch_renews_all_locks(void **state)
+{
+    struct faults *t = *state;
+    struct many many;
+
+    faults_worker(t, "~* &* +@all -pexpireat");
+    many = many_of(t, &(struct relock_options){.user = WORKER, .flags = RELOCK_NO_TRACKING});
+    assert_int_equal(probe_int(t->f->probe, "ACL LOG RESET"), 0);
+    assert_renewed(&many, N_LOCKS);
+    assert_true(proxy_count(t->proxy, "renew_many") > 0);
+    assert_int_equal(proxy_count(t->proxy, "renew 1"), 0);
+    assert_true(n_refused(t) <= proxy_count(t->proxy, "renew_many"));
+    assert_int_equal(log_count(t->f->log, "pexpireat"), 0);
     release_all(t, &many);
 }
 
@@ -388,6 +431,7 @@ int main(void)
         FAULT_TEST(a_hold_past_its_cap_is_only_checked),
         FAULT_TEST(a_batch_that_is_refused_is_renewed_one_by_one),
         FAULT_TEST(a_key_without_a_right_keeps_no_other_from_being_renewed),
+        FAULT_TEST(without_the_right_to_pexpireat_a_batch_renews_all_locks),
         FAULT_TEST(a_batch_that_a_busy_server_refuses_is_sent_again),
         FAULT_TEST(a_batch_that_is_cut_off_is_sent_again),
         FAULT_TEST(a_release_does_not_wait_for_a_batch),

@@ -3,7 +3,8 @@
 
 usage: scripts_test.py embed.py SCRIPTS.h SCRIPT.lua...
 
-In place of a line "--+ PART.lua" stands that part, without its head. Each script says in its head
+In place of a line "--+ PART.lua" stands that part, without its head; in one of "--+ PART.lua NAME =
+TEXT", TEXT stands in it for NAME. Each script says in its head
 what it takes and returns. The keys and arguments that it uses are those of its head and of the heads
 of its parts.
 """
@@ -42,11 +43,15 @@ def heads_and_code(path):
     first, code = head_and_code(path)
     heads, lines = [first], []
     for line in code.splitlines():
-        indent, is_part, name = line.partition("--+ ")
+        indent, is_part, part = line.partition("--+ ")
         if not is_part:
             lines.append(line)
             continue
+        name, _, argument = part.partition(" ")
         others, inner = heads_and_code(path.parent / name)
+        if argument:
+            word, text = argument.split(" = ", 1)
+            inner = text.join(re.split(rf"\b{word}\b", inner))
         heads += others
         lines += [indent + below if below else "" for below in inner.splitlines()]
     return heads, "".join(line + "\n" for line in lines)

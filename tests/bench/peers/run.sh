@@ -2,6 +2,7 @@
 # Measures relock beside the locks of other clients of Redis: README.md says how and what.
 #
 #     ./tests/bench/peers/run.sh [--seconds S] [--rounds N] [--json FILE]
+#     ./tests/bench/peers/run.sh --renewals LOCKS [--rounds N]
 #
 # In each round every peer runs once, one after the other, against one private Redis or Valkey on a
 # loopback port. Prints the medians of the rounds as a table, and as JSON into FILE or below it.
@@ -20,6 +21,7 @@ limit_s=600 # for one peer in one round; the waits of some are long, but they en
 seconds=2
 rounds=3
 json=
+renewals= # of so many locks, by those peers that renew them
 peers=()
 scratch=
 server=
@@ -40,11 +42,16 @@ main()
     trap 'exit 130' INT
     trap 'exit 143' TERM
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock-peers.XXXXXX")
+    [[ -z $renewals ]] || all_peers='relock redisson'
     for peer in $all_peers; do
         prepare "$peer"
     done
 
     start_server "$program"
+    if [[ -n $renewals ]]; then
+        measure_renewals
+        return
+    fi
     for ((round = 1; round <= rounds; round++)); do
         for peer in "${peers[@]}"; do
             echo "round $round of $rounds: $peer" >&2
@@ -61,16 +68,18 @@ options()
         --seconds) seconds=${2-} ;;
         --rounds) rounds=${2-} ;;
         --json) json=${2-} ;;
+        --renewals) renewals=${2-} ;;
         *) usage ;;
         esac
         shift 2 || usage
     done
     [[ $rounds =~ ^[1-9][0-9]*$ && $seconds =~ ^[0-9.]+$ ]] || usage
+    [[ -z $renewals || $renewals =~ ^[1-9][0-9]*$ ]] || usage
 }
 
 usage()
 {
-    echo "usage: $0 [--seconds S] [--rounds N] [--json FILE]" >&2
+    echo "usage: $0 [--seconds S] [--rounds N] [--json FILE] [--renewals LOCKS]" >&2
     exit 2
 }
 
@@ -175,6 +184,22 @@ measure()
         echo "$1 failed" >&2
         exit 1
     }
+    running=
+}
+
+measure_renewals()
+{
+    local command peer words=()
+
+    for peer in "${peers[@]}"; do
+        set_command "$peer"
+        words+=(${words[0]:+--} "$peer" "${command[@]}" "redis://127.0.0.1:$port")
+    done
+    set -m
+    python3 "$here/renewals.py" "$scratch/server.sock" "$renewals" "$rounds" "${words[@]}" &
+    running=$!
+    set +m
+    wait "$running"
     running=
 }
 

@@ -8,6 +8,8 @@
 #include "support/plain_peer.h"
 #include "support/rights.h"
 
+#include <stdio.h>
+
 #define LEASE_MS 2000
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
@@ -56,6 +58,26 @@ static void live(struct relock_client *client, struct relock_lock *held, struct 
     assert_result(actor_unlock(other, wanted), RELOCK_LOST);
 }
 
+#define N_TOGETHER 8
+
+/* So that some are renewed by one script. */
+static void live_together(struct fixture *f, struct relock_client *client,
+                          fixture_constructor_fn *constructor)
+{
+    struct relock_lock *locks[N_TOGETHER];
+    uint64_t renewed = stats_of(client).renewed;
+    char name[32];
+
+    for (size_t i = 0; i < N_TOGETHER; i++) {
+        snprintf(name, sizeof(name), "orders%zu", i);
+        locks[i] = fixture_lock_of(f, client, name, constructor);
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+    }
+    assert_true(wait_for_renewals(client, renewed, N_TOGETHER));
+    for (size_t i = 0; i < N_TOGETHER; i++)
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+}
+
 static void live_with(struct fixture *f, const char *kind, fixture_constructor_fn *held,
                       fixture_constructor_fn *wanted)
 {
@@ -63,6 +85,7 @@ static void live_with(struct fixture *f, const char *kind, fixture_constructor_f
 
     live(client, fixture_lock_of(f, client, "orders", held),
          fixture_lock_of(f, client, "orders", wanted));
+    live_together(f, client, held);
     fixture_free_client(f, client); /* before the rights are taken, to be given anew */
     nothing_was_refused(f);
 }

@@ -21,6 +21,7 @@ import org.redisson.config.Config;
  * <pre>
  * Peer URL SECONDS
  * Peer URL waiter SECONDS
+ * Peer URL hold LOCKS
  * </pre>
  */
 public class Peer {
@@ -187,6 +188,19 @@ public class Peer {
         return rate;
     }
 
+    /** For renewals.py. */
+    void hold(int locks) throws IOException {
+        for (int i = 0; i < locks; i++) {
+            lockOn("held:" + i).lock();
+        }
+        System.out.println("held");
+        while (System.in.read() >= 0) {
+        }
+        for (int i = 0; i < locks; i++) {
+            lockOn("held:" + i).unlock();
+        }
+    }
+
     void measure(double seconds) throws Exception {
         RLock[] one = new RLock[8];
         Arrays.fill(one, lockOn("one"));
@@ -212,7 +226,9 @@ public class Peer {
         System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "warn");
         Peer peer = new Peer(args[0]);
         double seconds = Double.parseDouble(args[args.length - 1]);
-        if (args[1].equals("waiter")) {
+        if (args[1].equals("hold")) {
+            peer.hold((int) seconds);
+        } else if (args[1].equals("waiter")) {
             peer.warmUp(seconds);
             peer.waitForLock();
         } else {

@@ -3,6 +3,7 @@
  *
  *     relock-peer redis://HOST:PORT SECONDS
  *     relock-peer redis://HOST:PORT waiter SECONDS
+ *     relock-peer redis://HOST:PORT hold LOCKS
  *
  * Any failure ends the program.
  */
@@ -341,6 +342,23 @@ static double commands_per_s(struct relock_client *client, const char *url)
     return rate;
 }
 
+/* ---- renewals ------------------------------------------------------------------------------ */
+
+/* For renewals.py. */
+static void hold(struct relock_client *client, unsigned long n)
+{
+    char name[64];
+
+    for (unsigned long i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), PREFIX "held:%lu", i);
+        take(lock_on(client, name)); /* released with the client */
+    }
+    puts("held");
+    must(fflush(stdout) == 0);
+    while (getchar() != EOF)
+        ;
+}
+
 /* -------------------------------------------------------------------------------------------- */
 
 static void measure(struct relock_client *client, const char *url, double seconds)
@@ -368,6 +386,10 @@ int main(int argc, char **argv)
     must(argc == 3 || argc == 4);
     seconds = strtod(argv[argc - 1], NULL);
     client = connect_to(argv[1]);
+    if (argc == 4 && strcmp(argv[2], "hold") == 0) {
+        hold(client, strtoul(argv[3], NULL, 10));
+        exit(EXIT_SUCCESS);
+    }
     if (argc == 4)
         wait_for_lock(client, seconds);
     else
