@@ -263,7 +263,7 @@ static int fail(const struct taking *taking, size_t nth, int result, const char 
 
     taking->acquire->failed_name = relock_lock_name(member);
     (void)snprintf(taking->acquire->why, RELOCK_WHY_MAX, "%s: %s",
-                   relock_log_name(member->named->name, name), why);
+                   relock_log_name(relock_lock_named(member)->name, name), why);
     return result;
 }
 

@@ -107,7 +107,10 @@ struct relock_async {
     struct relock_timer timer;
     struct relock_events *events; /* constant; a reference */
     /* A handle of its own, as the program may free that of the call. */
-    struct relock_lock lock;
+    union {
+        struct relock_lock lock;
+        struct relock_named_lock handle;
+    };
     unsigned refs;   /* of the event, and of an orphaned command */
     bool is_unheard; /* its queue was closed */
     int result;

@@ -5,8 +5,19 @@
 
 #include <stdlib.h>
 
-/* All but the name. Other threads read the client of a resource at any time, so `first` has it from
- * the beginning. */
+static struct relock_lock *make_named(struct relock_client *client,
+                                      struct relock_resource *resource,
+                                      const struct relock_resource *named)
+{
+    struct relock_named_lock *new = malloc(sizeof(*new));
+
+    if (!new)
+        return NULL;
+    *new = (struct relock_named_lock){{.client = client, .resource = resource}, named};
+    return &new->lock;
+}
+
+/* Other threads read the client of a resource at any time, so `first` has it from the beginning. */
 static struct relock_lock *make_room(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex)
 {
@@ -25,11 +36,12 @@ static struct relock_lock *make_room(struct relock_client *client, struct relock
 struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
                                     const struct relock_resource *named)
 {
-    struct relock_lock *new = make_room(client, resource);
+    bool has_own_name = resource->role == RELOCK_RESOURCE_UNLISTED;
+    struct relock_lock *new =
+        has_own_name ? make_named(client, resource, named) : make_room(client, resource);
 
     if (!new)
         return NULL;
-    new->named = named;
     resource->n_handles++;
     client->guarded.refs++;
     return new;
@@ -103,7 +115,7 @@ void relock_client_log_refusal(struct relock_client *client, const char *what)
 void relock_lock_log_refusal(const struct relock_lock *lock, const char *what)
 {
     if (lock)
-        log_invalid(lock->client, lock->named, what);
+        log_invalid(lock->client, relock_lock_named(lock), what);
 }
 
 static void log_refusal(const struct relock_client *client, const char *name, const char *why)
@@ -210,18 +222,19 @@ struct relock_lock *relock_lock_free(struct relock_lock *lock)
 
 const char *relock_lock_name(const struct relock_lock *lock)
 {
-    return lock ? relock_resource_given(lock->named) : "";
+    return lock ? relock_resource_given(relock_lock_named(lock)) : "";
 }
 
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why)
 {
     struct relock_cause cause = {what, result};
-    struct relock_subject subject = {relock_resource_given(lock->named), owner, result};
+    const struct relock_resource *named = relock_lock_named(lock);
+    struct relock_subject subject = {relock_resource_given(named), owner, result};
     char name[RELOCK_LOG_NAME_MAX];
     const struct relock_log *log = &lock->client->log;
 
-    (void)relock_log_name(lock->named->name, name);
+    (void)relock_log_name(named->name, name);
     if (owner == 0)
         relock_log_about(log, cause, &subject, "%s: %s", name, what);
     else

@@ -221,11 +221,16 @@ struct relock_contention {
 /* To be read for a resource that has none. */
 extern const struct relock_contention relock_no_contention;
 
-/* A handle: see lock.h. */
+/* A handle: see lock.h. Constant. */
 struct relock_lock {
-    struct relock_client *client;        /* a reference; constant */
-    struct relock_resource *resource;    /* a reference; constant */
-    const struct relock_resource *named; /* has its name, and lives as long; constant */
+    struct relock_client *client;     /* a reference */
+    struct relock_resource *resource; /* a reference */
+};
+
+/* A handle of an unlisted resource, which may have handles of several names. Constant. */
+struct relock_named_lock {
+    struct relock_lock lock;             /* first */
+    const struct relock_resource *named; /* has the name of this handle, and lives as long */
 };
 
 struct relock_resource {
@@ -330,6 +335,14 @@ static inline struct relock_resource *relock_resource_wanted(const struct relock
     struct relock_resource *queue = waiter->queues_on;
 
     return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
+}
+
+/* A resource with the name of this handle. */
+static inline const struct relock_resource *relock_lock_named(const struct relock_lock *lock)
+{
+    return lock->resource->role == RELOCK_RESOURCE_UNLISTED
+               ? ((const struct relock_named_lock *)lock)->named
+               : lock->resource;
 }
 
 /* The name in the program. */

@@ -53,7 +53,7 @@ static int begin(void **state)
     assert_true(relock_owner_watch(self));
     client.take_kept = relock_cache_take_kept;
     client.default_told = (struct relock_told){.on_lost = on_lost, .arg = &client};
-    handle = (struct relock_lock){.client = &client, .resource = resource, .named = resource};
+    handle = (struct relock_lock){.client = &client, .resource = resource};
     relock_resource_dequeue(resource, &waiters[1]);
     relock_resource_dequeue(resource, &waiters[2]);
     hold->cache_until_ms = resource->taken_ms + KEEP_MS;
