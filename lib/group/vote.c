@@ -673,7 +673,7 @@ static struct relock_vote *find_vote(struct relock_client *client) RELOCK_REQUIR
 {
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         struct relock_vote *vote = vote_of(hold);
 

@@ -178,7 +178,7 @@ static void reach_the_cap(const struct many *many)
     struct relock_hold *hold;
 
     relock_mutex_lock(&client->mutex);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     hold->cap_ms = relock_clock_now_ms();
     relock_mutex_unlock(&client->mutex);
 }
@@ -270,7 +270,7 @@ static unsigned n_times(const struct many *many)
     unsigned n = 0;
 
     relock_mutex_lock(&client->mutex);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         unsigned i = 0;
 

@@ -261,7 +261,7 @@ static struct relock_hold *find(const struct relock_client *client,
 
     if (hold && is_number(hold, number, len))
         return hold;
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         if (hold->resource == resource && is_number(hold, number, len))
             return hold;
@@ -291,7 +291,7 @@ void relock_cache_clear(struct relock_client *client)
     struct relock_hold *hold;
 
     relock_shortcut_close_all(client);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         hold->recalled = true;
         if (hold->state == RELOCK_HOLD_CACHED)

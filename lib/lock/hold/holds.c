@@ -57,13 +57,17 @@ static bool may_be_cached(const struct relock_client *client,
            relock_clock_now_ms() >= relock_resource_contention(resource)->rests_until_ms;
 }
 
-/* `confirms`: its renewals have to be confirmed. */
-static struct relock_hold *alloc(bool confirms)
+/* In a client with `min_replicas` all have room for a `confirm`. */
+static struct relock_hold *alloc(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_hold *hold = calloc(1, sizeof(*hold) + (confirms ? sizeof(hold->confirm[0]) : 0));
+    bool may_confirm = client->options.min_replicas > 0;
+    struct relock_hold *hold;
+    uint8_t nth;
 
-    if (hold && confirms)
-        hold->confirms = true;
+    hold = relock_pool_take(&client->guarded.holds,
+                            sizeof(*hold) + (may_confirm ? sizeof(hold->confirm[0]) : 0), &nth);
+    if (hold)
+        hold->nth = nth;
     return hold;
 }
 
@@ -71,8 +75,7 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
                                      uint64_t owner, bool detached)
 {
     bool may_cache = !detached && may_be_cached(client, resource);
-    /* Red locks ignore `min_replicas`: the other servers stand in for replicas. */
-    struct relock_hold *hold = alloc(client->options.min_replicas > 0 && !detached);
+    struct relock_hold *hold = alloc(client);
 
     if (!hold)
         return NULL;
@@ -83,12 +86,13 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->refs = 1;
     hold->state = RELOCK_HOLD_ASKED;
     hold->detached = detached;
+    /* Red locks ignore `min_replicas`: the other servers stand in for replicas. */
+    hold->confirms = client->options.min_replicas > 0 && !detached;
     hold->serial = client->guarded.serial;
     hold->renewal_ms = relock_resource_lease_ms(resource);
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     hold->tracked.due_ms = RELOCK_NEVER;
     relock_timer_init(&hold->timer, client->fire_hold);
-    DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
     return hold;
 }
 
@@ -104,7 +108,6 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
         return;
-    DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
     relock_tracked_drop(hold);
     relock_holds_end_confirming(client, hold);
     relock_observer_drop_all(client, hold);
@@ -112,7 +115,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     relock_conn_id_unref(hold->fence);
     if (hold->told)
         relock_holds_tell(client, hold, NULL);
-    free(hold);
+    relock_pool_give(&client->guarded.holds, hold, hold->nth);
 }
 
 struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
@@ -120,7 +123,7 @@ struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t own
     struct relock_hold *hold;
 
     relock_shortcut_close_all(client);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     if (hold->count > 0 && (owner == 0 || hold->owner == owner))
         return hold;
     return NULL;

@@ -259,7 +259,7 @@ static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUI
 {
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         if (hold->tracked.node)
             hear(client, hold, now_ms);
@@ -318,7 +318,7 @@ void relock_watchdog_tracking(struct relock_client *client, const struct relock_
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         bool was_tracked = hold->tracked.node == node;
 
@@ -332,7 +332,7 @@ void relock_watchdog_follow(struct relock_client *client)
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         if (hold->tracked.node && node_of(client, hold) != hold->tracked.node)
             check_at(client, hold, now_ms, now_ms);
@@ -645,7 +645,7 @@ void relock_watchdog_up(struct relock_client *client)
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         if (hold->command != RELOCK_HOLD_NOTHING_SENT)
             continue;

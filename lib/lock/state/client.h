@@ -15,6 +15,7 @@
 
 #include "base/ident.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/timer.h"
@@ -236,7 +237,7 @@ struct relock_client {
         uint64_t moment; /* counts events of locks: a millisecond is too long to order them */
 
         struct relock_table resources;     /* by name: see resource.h */
-        struct relock_hold *holds;         /* all, including those not yet granted */
+        struct relock_pool holds;          /* all, including those not yet granted */
         struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
         struct relock_shortcut *shortcuts; /* that are open */
         struct relock_batches batches;     /* changed by batch.c alone */
@@ -316,6 +317,19 @@ struct relock_client *relock_client_alloc(void);
 /* Drops a reference to the struct; the last one frees it. Does nothing in a forked child, whose
  * copy of the mutex may be locked for ever. Under no mutex. */
 void relock_client_unref(struct relock_client *client);
+
+/* All holds, in some order: the first one for NULL. Returns NULL at the end. Meanwhile others may
+ * begin, which may be missed, and end. */
+static inline struct relock_hold *relock_client_next_hold(const struct relock_client *client,
+                                                          const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return relock_pool_next(&client->guarded.holds, hold, hold ? hold->nth : 0);
+}
+
+#define RELOCK_HOLDS_FOREACH(client, hold)                         \
+    for ((hold) = relock_client_next_hold((client), NULL); (hold); \
+         (hold) = relock_client_next_hold((client), (hold)))
 
 /* Whether every owner may acquire. After a shutdown, some still may: drain.c. */
 static inline bool relock_client_is_open(const struct relock_client *client)

@@ -134,6 +134,7 @@ struct relock_hold {
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
     bool is_deferred : 1;   /* call/defer.c has sent its release, which has not ended */
     bool confirms : 1;      /* it has `confirm`; constant */
+    uint8_t nth;            /* its place in the pool; constant */
     unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
 
     uint64_t owner;
@@ -167,8 +168,7 @@ struct relock_hold {
 
     struct relock_step *followers; /* calls that go on when the hold is free for them: step.h */
 
-    struct relock_hold *next;                      /* holds with levels, of the resource */
-    struct relock_hold *client_next, *client_prev; /* all holds of the client */
+    struct relock_hold *next; /* holds with levels, of the resource */
 
     struct relock_confirm confirm[]; /* one, or none: no replica is to acknowledge */
 };

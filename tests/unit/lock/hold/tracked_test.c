@@ -27,6 +27,7 @@ static int begin_with_replicas(void **state)
 
     finish();
     relock_holds_unref(&client, hold);
+    relock_pool_deinit(&client.guarded.holds); /* which has memory for smaller ones */
     client.options.min_replicas = 1;
     hold = offline_acquire(&waiters[0], sent_ms);
     assert_true(hold->confirms);
