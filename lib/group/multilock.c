@@ -75,7 +75,7 @@ static int why_lost(const struct relock_lock *member, uint64_t owner)
         return reason;
     hold = relock_resource_find(member->resource, owner);
     if (hold && hold->state == RELOCK_HOLD_LOST)
-        reason = hold->lost_reason;
+        reason = (int)hold->lost_reason;
     relock_client_exit(member->client, &guard);
     return reason;
 }
@@ -109,7 +109,7 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
     struct relock_group *group = relock_group_ref(membership->bond->group);
     uint64_t composite = membership->bond->composite;
     size_t member = membership->member;
-    int reason = hold->lost_reason;
+    int reason = (int)hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
     lose(group, composite, member, reason);

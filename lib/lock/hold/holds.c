@@ -376,7 +376,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
                        uint64_t now_ms)
 {
     hold->state = RELOCK_HOLD_LOST;
-    hold->lost_reason = reason;
+    hold->lost_reason = (unsigned)reason;
     RELOCK_PROBE(lost, hold->resource->name, hold->owner, reason);
     /* The server still has it, for most of a lease. A collection has nothing there. */
     hold->is_left = reason == RELOCK_LOST_REPLICAS && !hold->resource->kind->is_collection;

@@ -520,7 +520,7 @@ static int send_request(struct relock_client *client, struct relock_hold *hold,
                         struct relock_node *node, bool renews, bool is_tracked)
     RELOCK_REQUIRES(client->mutex)
 {
-    bool looks = !renews && is_tracked && hold->tracked.is_first && !hold->is_missed &&
+    bool looks = !renews && is_tracked && hold->is_unlooked && !hold->is_missed &&
                  hold->resource->kind->look;
     struct relock_request request;
 

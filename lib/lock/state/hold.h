@@ -86,9 +86,6 @@ struct relock_tracked {
         };
         struct relock_task loss; /* see `notice` of the hold; changed by holds.c and losses.c */
     };
-    uint32_t pause_ms; /* since the last command, before the next check */
-    uint16_t retry_ms; /* after the last command that was not tracked; or 0 */
-    bool is_first;     /* no command of it was tracked yet: see kind->look */
 };
 
 /* watchdog.c has the transitions. */
@@ -114,19 +111,20 @@ struct relock_hold {
     uint64_t number;                  /* constant */
     uint64_t serial;                  /* grows from hold to hold of the client; constant */
     unsigned refs;
+    unsigned count; /* levels */
 
     /* Bit-fields share a memory location, so the mutex guards all of them. */
     enum relock_hold_state state : 8;
-    enum relock_hold_keeping keeping : 8;
-    enum relock_hold_command command : 8;
-    enum relock_hold_notice notice : 8;
-    int lost_reason : 8;     /* RELOCK_LOST_*, when lost */
-    bool detached : 1;       /* see relock_holds_new; constant */
-    bool observer_tells : 1; /* on_lost is called only if no observer reports the loss */
-    bool is_own : 1;         /* acquired by its owner, not only by a call that collects several */
-    bool busy : 1;           /* its owner's command is in flight: the next one waits */
-    bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
-    bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */
+    enum relock_hold_keeping keeping : 4;
+    enum relock_hold_command command : 4;
+    enum relock_hold_notice notice : 4;
+    unsigned lost_reason : 4; /* RELOCK_LOST_*, when lost */
+    bool detached : 1;        /* see relock_holds_new; constant */
+    bool observer_tells : 1;  /* on_lost is called only if no observer reports the loss */
+    bool is_own : 1;          /* acquired by its owner, not only by a call that collects several */
+    bool busy : 1;            /* its owner's command is in flight: the next one waits */
+    bool count_dirty : 1;     /* Redis may have another count: the last command was not granted */
+    bool unannounced : 1;     /* its loss waits: the program has not heard of the grant */
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
     bool is_reused : 1;     /* an owner has acquired it from memory, by keeping */
     bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
@@ -134,13 +132,18 @@ struct relock_hold {
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
     bool is_deferred : 1;   /* call/defer.c has sent its release, which has not ended */
     bool confirms : 1;      /* it has `confirm`; constant */
+    bool is_unlooked : 1;   /* no command of it was tracked yet: see kind->look */
     uint8_t nth;            /* its place in the pool; constant */
-    unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
+    uint16_t n_unanswered;  /* commands without a reply yet, besides `command` */
+
+    /* Of checks; changed by tracked.c alone. */
+    uint32_t check_pause_ms; /* since the last command, before the next one */
+    uint16_t check_retry_ms; /* after the last command that was not tracked; or 0 */
+
+    uint16_t acked_replicas; /* of the acquire */
 
     uint64_t owner;
     uint64_t fencing_token;  /* of a fenced lock */
-    unsigned count;          /* levels */
-    unsigned acked_replicas; /* of the acquire */
     uint64_t lease_ms;       /* the longest lease requested so far */
     uint64_t renewal_ms;     /* the lease that the watchdog requests */
     uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
