@@ -107,10 +107,7 @@ struct relock_async {
     struct relock_timer timer;
     struct relock_events *events; /* constant; a reference */
     /* A handle of its own, as the program may free that of the call. */
-    union {
-        struct relock_lock lock;
-        struct relock_named_lock handle;
-    };
+    struct relock_lock lock;
     unsigned refs;   /* of the event, and of an orphaned command */
     bool is_unheard; /* its queue was closed */
     int result;

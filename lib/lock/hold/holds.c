@@ -111,10 +111,11 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     relock_tracked_drop(hold);
     relock_holds_end_confirming(client, hold);
     relock_observer_drop_all(client, hold);
-    relock_resources_unref(client, hold->resource);
-    relock_conn_id_unref(hold->fence);
+    if (!hold->resource->kind->is_composite)
+        relock_conn_id_unref(hold->fence);
     if (hold->told)
         relock_holds_tell(client, hold, NULL);
+    relock_resources_unref(client, hold->resource);
     relock_pool_give(&client->guarded.holds, hold, hold->nth);
 }
 

@@ -163,11 +163,14 @@ struct relock_hold {
     struct relock_told *told; /* of a loss; NULL: nobody */
 
     struct relock_observer *observers;
-    void *data; /* of the operations of its kind; constant once held */
 
-    /* The connection to kill before the next command. Used by the thread that made the hold busy,
-     * releases it or settles it: one at a time. */
-    struct relock_conn_id *fence;
+    union {
+        /* The connection to kill before the next command. Used by the thread that made the hold
+         * busy, releases it or settles it: one at a time. */
+        struct relock_conn_id *fence;
+
+        void *data; /* of a composite: of the operations of its kind; constant once held */
+    };
 
     struct relock_step *followers; /* calls that go on when the hold is free for them: step.h */
 
