@@ -35,6 +35,7 @@ struct relock_deferral {
     struct relock_lock lock; /* a handle of its own */
     struct relock_hold *hold;
     struct relock_release_view view;
+    uint64_t serial;                     /* of the client's next hold, when this was made */
     bool is_posted;                      /* the place of the post is known */
     struct relock_deferral *next, *prev; /* of the primary resource, the oldest first */
 };
@@ -55,7 +56,7 @@ static struct relock_deferral *first(const struct relock_resource *resource, uin
     struct relock_deferral *at;
 
     DL_FOREACH(resource->primary->deferrals, at)
-    if (at->hold->state != RELOCK_HOLD_ENDED && at->hold->serial <= serial)
+    if (at->hold->state != RELOCK_HOLD_ENDED && at->serial <= serial)
         return at;
     return NULL;
 }
@@ -210,6 +211,7 @@ static struct relock_deferral *new_deferral(struct relock_lock *lock, struct rel
     new->hold = hold;
     new->view = *view;
     new->view.is_deferred = true;
+    new->serial = lock->client->guarded.serial;
     new->is_posted = false;
     return new;
 }

@@ -88,7 +88,6 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->detached = detached;
     /* Red locks ignore `min_replicas`: the other servers stand in for replicas. */
     hold->confirms = client->options.min_replicas > 0 && !detached;
-    hold->serial = client->guarded.serial;
     hold->renewal_ms = relock_resource_lease_ms(resource);
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     hold->tracked.due_ms = RELOCK_NEVER;
@@ -204,7 +203,7 @@ static uint64_t sooner_ms(const struct relock_hold *hold, uint64_t now_ms)
     uint64_t late_ms = relock_clock_left(hold->renew_at_ms, now_ms);
 
     if (hold->state == RELOCK_HOLD_SUSPECT)
-        return relock_hold_spread_ms(hold->serial, interval_ms);
+        return relock_hold_spread_ms(relock_keys_serial(hold->number), interval_ms);
     return interval_ms > 0 ? late_ms % interval_ms : 0;
 }
 

@@ -109,7 +109,6 @@ struct relock_confirm {
 struct relock_hold {
     struct relock_resource *resource; /* a reference; constant */
     uint64_t number;                  /* constant */
-    uint64_t serial;                  /* grows from hold to hold of the client; constant */
     unsigned refs;
     unsigned count; /* levels */
 

@@ -115,7 +115,7 @@ static void suspect_holds_that_are_renewed_together_are_spread(void **state)
     (void)state;
 
     for (int i = 0; i < 100; i++) {
-        hold->serial++;
+        hold->number++;
         relock_holds_suspect(&client, hold, again_ms);
         relock_holds_send(hold, again_ms);
         assert_in_range(hold->renew_at_ms, again_ms - RENEWAL_MS / 10, again_ms + RENEWAL_MS);
