@@ -62,9 +62,9 @@ static void end_entry(struct relock_client *client, struct relock_batch *batch,
     bool is_told = batch->is_put_off || entry->verdict == RELOCK_VERDICT_DONE ||
                    entry->verdict == RELOCK_VERDICT_TAKEN;
 
-    hold->tracked.tracker = entry->is_tracked ? batch->tracker : NULL;
     if (is_told || !relock_hold_is_live(hold))
-        relock_watchdog_end(client, hold, entry->renews, batch->result, entry->verdict);
+        relock_watchdog_end(client, hold, entry->renews, batch->result, entry->verdict,
+                            entry->is_tracked ? batch->tracker : NULL);
     else
         relock_watchdog_ask_again(client, hold, entry->renews, entry->verdict);
     relock_holds_unref(client, hold);

@@ -149,10 +149,11 @@ bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uin
 /* The command was sent. `node` tracks it; NULL: no node does. */
 void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node);
 
-/* The command was answered. The node that tracked it, perhaps another one, reports the next change.
- * If none did, for example while the slot moves to another node, a check is due soon. The caller
+/* The command was answered. `tracker`, perhaps another node, reports the next change. If none does,
+ * for example while the slot moves to another node, it is NULL, and a check is due soon. The caller
  * arms the timer of the hold. */
-void relock_tracked_answered(struct relock_hold *hold, uint64_t now_ms);
+void relock_tracked_answered(struct relock_hold *hold, const struct relock_node *tracker,
+                             uint64_t now_ms);
 
 /* A check is due at `at_ms`. The caller arms the timer of the hold. */
 void relock_tracked_set(struct relock_hold *hold, uint64_t at_ms);
@@ -186,9 +187,11 @@ void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
 void relock_watchdog_ask_again(struct relock_client *client, struct relock_hold *hold, bool renews,
                                enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex);
 
-/* The command for this hold has ended; `verdict` counts with RELOCK_OK. */
+/* The command for this hold has ended; `verdict` counts with RELOCK_OK. `tracker` reports the next
+ * change; NULL: no node does. */
 void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold, bool renews,
-                         int result, enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex);
+                         int result, enum relock_verdict verdict, const struct relock_node *tracker)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Logs that Redis refused the renewal of a hold of this owner, with `error`. Under no mutex. */
 void relock_watchdog_log_refusal(const struct relock_client *client,

@@ -43,7 +43,6 @@ bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uin
 {
     bool is_due = relock_hold_is_live(hold) && hold->tracked.due_ms <= now_ms;
 
-    hold->tracked.tracker = NULL;
     if (!is_due && !hold->tracked.node)
         return false;
     if (is_due)
@@ -75,14 +74,15 @@ static void retry_later(struct relock_hold *hold, uint64_t now_ms)
     hold->tracked.due_ms = now_ms + hold->check_retry_ms;
 }
 
-void relock_tracked_answered(struct relock_hold *hold, uint64_t now_ms)
+void relock_tracked_answered(struct relock_hold *hold, const struct relock_node *tracker,
+                             uint64_t now_ms)
 {
     struct relock_tracked *tracked = &hold->tracked;
 
     if (!tracked->node)
         return; /* it was not tracked, or a report has come meanwhile */
-    if (tracked->tracker) {
-        tracked->node = tracked->tracker;
+    if (tracker) {
+        tracked->node = tracker;
         hold->check_retry_ms = 0;
         return;
     }

@@ -369,7 +369,8 @@ static void take_verdict(struct relock_client *client, struct relock_hold *hold,
 /* The answer to a renewal, or none: `verdict` counts with RELOCK_OK. Returns whether to log that
  * Redis refused it. */
 static bool end_renewal(struct relock_client *client, struct relock_hold *hold, int result,
-                        enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex)
+                        enum relock_verdict verdict, const struct relock_node *tracker)
+    RELOCK_REQUIRES(client->mutex)
 {
     bool is_live = relock_hold_is_live(hold);
 
@@ -378,8 +379,8 @@ static bool end_renewal(struct relock_client *client, struct relock_hold *hold, 
         take_verdict(client, hold, verdict);
     else if (is_live)
         relock_let_go_suspect(client, hold, result);
-    relock_tracked_answered(hold, relock_clock_now_ms());
-    if (result == RELOCK_OK && !hold->tracked.tracker)
+    relock_tracked_answered(hold, tracker, relock_clock_now_ms());
+    if (result == RELOCK_OK && !tracker)
         relock_watchdog_own_change(client, hold->resource);
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
@@ -404,14 +405,15 @@ void relock_watchdog_log_refusal(const struct relock_client *client,
 /* ---- checks -------------------------------------------------------------------------------- */
 
 static void end_check(struct relock_client *client, struct relock_hold *hold, int result,
-                      enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex)
+                      enum relock_verdict verdict, const struct relock_node *tracker)
+    RELOCK_REQUIRES(client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
 
     relock_shortcut_close(hold->resource);
     if (result == RELOCK_OK && relock_verdict_loss(verdict))
         relock_cache_lose(client, hold, relock_verdict_loss(verdict), now_ms);
-    relock_tracked_answered(hold, now_ms);
+    relock_tracked_answered(hold, tracker, now_ms);
     relock_holds_end_check(client, hold, now_ms);
 }
 
@@ -428,6 +430,15 @@ static bool is_there(const struct relock_hold *hold, const struct redisReply *re
            memcmp(text, token, len) == 0;
 }
 
+/* Of the answer to a command of this hold alone. */
+static const struct relock_node *take_tracker(struct relock_client *client)
+{
+    const struct relock_node *tracker = client->tracker;
+
+    client->tracker = NULL; /* the answers to commands that are not tracked leave it so */
+    return tracker;
+}
+
 /* If the hold is not there, a check is due: it tells why, and loses the hold. */
 static void on_looked(void *arg, int result, const struct redisReply *reply)
 {
@@ -436,7 +447,7 @@ static void on_looked(void *arg, int result, const struct redisReply *reply)
     uint64_t now_ms = relock_clock_now_ms();
 
     relock_mutex_lock(&client->mutex);
-    relock_tracked_answered(hold, now_ms);
+    relock_tracked_answered(hold, take_tracker(client), now_ms);
     if (result == RELOCK_OK && !is_there(hold, reply))
         relock_tracked_set(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
@@ -466,6 +477,7 @@ static void on_answered(struct relock_hold *hold, bool renews, int result,
                         const struct redisReply *reply)
 {
     struct relock_client *client = hold->resource->client;
+    const struct relock_node *tracker = take_tracker(client);
     bool is_refused = false;
     bool is_misled = false;
     enum relock_verdict verdict;
@@ -477,9 +489,9 @@ static void on_answered(struct relock_hold *hold, bool renews, int result,
     verdict = judge(hold, &result, reply);
     is_misled = is_misled && verdict == RELOCK_VERDICT_DONE && relock_batch_distrust(client);
     if (renews)
-        is_refused = end_renewal(client, hold, result, verdict);
+        is_refused = end_renewal(client, hold, result, verdict, tracker);
     else
-        end_check(client, hold, result, verdict);
+        end_check(client, hold, result, verdict, tracker);
     relock_mutex_unlock(&client->mutex); /* the reference keeps the resource meanwhile */
     if (is_refused)
         relock_watchdog_log_refusal(client, hold->resource, owner, result,
@@ -530,9 +542,8 @@ static int send_request(struct relock_client *client, struct relock_hold *hold,
         relock_request_look(&request, hold);
     else
         relock_request_check(&request, hold);
-    hold->tracked.tracker = NULL;
     if (is_tracked)
-        request.call.tracker = &hold->tracked.tracker;
+        request.call.tracker = &client->tracker;
     return send(client, hold, node, &request, renews ? on_renewed : looks ? on_looked : on_checked);
 }
 
@@ -552,18 +563,18 @@ void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
 
         if (is_tracked)
             relock_tracked_retry(hold, now_ms);
-        relock_watchdog_end(client, hold, renews, r, verdict);
+        relock_watchdog_end(client, hold, renews, r, verdict, NULL);
     }
     relock_holds_arm(client, hold, now_ms);
 }
 
 void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold, bool renews,
-                         int result, enum relock_verdict verdict)
+                         int result, enum relock_verdict verdict, const struct relock_node *tracker)
 {
     if (renews)
-        (void)end_renewal(client, hold, result, verdict);
+        (void)end_renewal(client, hold, result, verdict, tracker);
     else
-        end_check(client, hold, result, verdict);
+        end_check(client, hold, result, verdict, tracker);
 }
 
 /* Finds the node of the lock, and whether the node is to track the command that is due; if the node

@@ -204,6 +204,9 @@ struct relock_client {
     struct relock_loop *loop;
     struct relock_switches *switches; /* used by the I/O thread */
 
+    /* See call.h: of the answer about a hold that the I/O thread is taking; it alone uses this. */
+    const struct relock_node *tracker;
+
     /* Called when the timer of a hold is due. */
     void (*fire_hold)(struct relock_timer *timer, uint64_t now_ms);
 

@@ -76,8 +76,7 @@ struct relock_told {
 /* Whether Redis reports the next change of the lock. Changed by tracked.c alone. A hold is tracked
  * only until it is lost, so the report of its loss has the same memory: see relock_tracked_end. */
 struct relock_tracked {
-    const struct relock_node *node;    /* that reports it; NULL: none does. Only to be compared */
-    const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
+    const struct relock_node *node; /* that reports it; NULL: none does. Only to be compared */
     union {
         struct {                             /* until it is lost */
             struct relock_hold *next, *prev; /* of the primary resource, if `node` */

@@ -56,8 +56,7 @@ static int end(void **state)
 static void answers(const struct relock_node *tracker, uint64_t now_ms)
 {
     relock_tracked_sent(hold, &nodes[0]);
-    hold->tracked.tracker = tracker;
-    relock_tracked_answered(hold, now_ms);
+    relock_tracked_answered(hold, tracker, now_ms);
 }
 
 static void is_tracked_by(const struct relock_node *node)
@@ -102,10 +101,9 @@ static void a_report_before_the_answer_makes_the_check_due_now(void **state)
 {
     (void)state;
 
-    hold->tracked.tracker = &nodes[0];
     relock_watchdog_hear(&client, NULL, 0);
     is_tracked_by(NULL);
-    relock_tracked_answered(hold, sent_ms);
+    relock_tracked_answered(hold, &nodes[0], sent_ms);
     is_tracked_by(NULL);
     assert_int_not_equal(hold->tracked.due_ms, RELOCK_NEVER);
 }
@@ -155,9 +153,8 @@ static void a_lost_hold_is_not_tracked_again(void **state)
 
     relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
     is_tracked_by(NULL);
-    hold->tracked.tracker = &nodes[0];
     relock_tracked_sent(hold, &nodes[0]); /* commands that were on their way */
-    relock_tracked_answered(hold, sent_ms);
+    relock_tracked_answered(hold, &nodes[0], sent_ms);
     relock_tracked_set(hold, sent_ms);
     relock_tracked_retry(hold, sent_ms);
     assert_false(relock_tracked_take(hold, &nodes[0], sent_ms));
