@@ -45,7 +45,7 @@ static struct relock_hold *find_composite(const struct relock_group *group, uint
 
     if (!group->resource)
         return NULL;
-    DL_FOREACH(group->resource->holds, hold)
+    LL_FOREACH(group->resource->holds, hold)
     if (hold->number == number)
         return hold;
     return NULL;

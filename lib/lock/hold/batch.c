@@ -274,8 +274,8 @@ static void drop_ended(struct relock_client *client, struct relock_batch *batch)
     for (unsigned i = 0; i < batch->n; i++) {
         struct relock_batch_entry entry = batch->entries[i];
 
-        entry.renews = entry.renews && relock_hold_is_renewed(entry.hold, now_ms);
         if (relock_hold_is_live(entry.hold)) {
+            entry.renews = entry.renews && relock_hold_is_renewed(entry.hold, now_ms);
             batch->entries[n++] = entry;
         } else {
             relock_holds_end_command(client, entry.hold, now_ms);

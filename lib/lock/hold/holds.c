@@ -161,6 +161,12 @@ static enum relock_hold_keeping keeping_for(const struct relock_waiter *waiter)
     return waiter->of_composite ? RELOCK_HOLD_KEPT : RELOCK_HOLD_FIXED;
 }
 
+void relock_holds_unlist(struct relock_hold *hold)
+{
+    LL_DELETE(hold->resource->holds, hold);
+    relock_tracked_drop(hold);
+}
+
 void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
                          struct relock_waiter *waiter, uint64_t now_ms)
 {
@@ -178,7 +184,7 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
         relock_holds_tell(client, hold, waiter->told);
         waiter->told = NULL;
     }
-    LL_APPEND(hold->resource->holds, hold);
+    hold->has_owner = true;
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
 }
@@ -220,6 +226,7 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
 
     hold->since_us = relock_clock_now_us();
     now_ms = hold->since_us / 1000;
+    LL_PREPEND(hold->resource->holds, hold);
     relock_holds_assign(client, hold, waiter, now_ms);
     hold->resource->taken_ms = now_ms;
     if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */
@@ -243,6 +250,7 @@ void relock_holds_begin_detached(struct relock_client *client, struct relock_hol
     uint64_t now_ms = relock_clock_now_ms();
 
     hold->state = RELOCK_HOLD_HELD;
+    LL_PREPEND(hold->resource->holds, hold);
     start_lease(hold, sent_ms, lease_ms);
     relock_tracked_begin(client, hold, now_ms);
     relock_holds_arm(client, hold, now_ms);
@@ -280,7 +288,7 @@ void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
 
 void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms)
 {
-    assert(hold->resource->cached != hold || !relock_shortcut_is_open(hold->resource));
+    assert(hold->state != RELOCK_HOLD_CACHED || !relock_shortcut_is_open(hold->resource));
     hold->command = RELOCK_HOLD_SENT;
     hold->sent_ms = now_ms;
 }
@@ -395,10 +403,13 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
         relock_drain_left(client, hold->owner);
     if (hold->told)
         relock_cancel_fire(hold->told->cancel);
+    if (hold->detached)
+        relock_holds_unlist(hold);
+    relock_tracked_drop(hold);
     hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
-    relock_tracked_end(hold)->run = relock_losses_take_up;
-    relock_client_post(client, &hold->tracked.loss);
+    hold->loss = (struct relock_task){.run = relock_losses_take_up};
+    relock_client_post(client, &hold->loss);
 }
 
 void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
@@ -406,10 +417,9 @@ void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *
     struct relock_events *events = relock_hold_events(hold);
 
     if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
-        relock_client_take_back(client, &hold->tracked.loss);
+        relock_client_take_back(client, &hold->loss);
     else if (hold->notice == RELOCK_HOLD_TO_TELL)
-        relock_task_remove(events ? &events->losses : &client->guarded.to_tell,
-                           &hold->tracked.loss);
+        relock_task_remove(events ? &events->losses : &client->guarded.to_tell, &hold->loss);
     else
         return;
     hold->notice = RELOCK_HOLD_NO_NOTICE;
@@ -427,10 +437,11 @@ void relock_holds_release(struct relock_client *client, struct relock_hold *hold
 {
     hold->state = RELOCK_HOLD_RELEASING;
     relock_client_unset_timer(client, &hold->timer);
+    relock_holds_unlist(hold);
     if (hold->detached)
         return;
+    hold->has_owner = false;
     client->guarded.stats.holds--;
-    LL_DELETE(hold->resource->holds, hold);
     relock_drain_left(client, hold->owner);
 }
 
@@ -457,7 +468,8 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
 void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
 {
     if (!hold->detached) {
-        LL_DELETE(hold->resource->holds, hold);
+        hold->has_owner = false;
+        relock_holds_unlist(hold);
         relock_subscription_idle(client, hold->resource);
     }
     relock_holds_forget_loss(client, hold); /* the owner's reference is still there */

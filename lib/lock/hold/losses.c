@@ -72,7 +72,7 @@ static void pass_to_teller(struct relock_client *client, struct relock_hold *hol
         relock_events_add_loss(events, hold);
         return;
     }
-    relock_task_add(&client->guarded.to_tell, &hold->tracked.loss);
+    relock_task_add(&client->guarded.to_tell, &hold->loss);
     relock_cond_signal(&client->has_to_tell);
 }
 

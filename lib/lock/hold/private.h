@@ -69,6 +69,10 @@ void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* Takes it out of the list of its resource: it is live no more, or it was lost and its owner has
+ * released it. Redis need not report changes any more. */
+void relock_holds_unlist(struct relock_hold *hold);
+
 /* The hold waits no longer for replicas to acknowledge its renewal: see watchdog.c. */
 void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
@@ -166,9 +170,6 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms);
 
 /* The hold needs no reports any more. */
 void relock_tracked_drop(struct relock_hold *hold);
-
-/* The hold is lost: it will not be tracked again. Returns the task that reports the loss. */
-struct relock_task *relock_tracked_end(struct relock_hold *hold);
 
 /* ---- watchdog ------------------------------------------------------------------------------- */
 

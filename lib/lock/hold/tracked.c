@@ -23,27 +23,17 @@ void relock_tracked_begin(struct relock_client *client, struct relock_hold *hold
 
 void relock_tracked_drop(struct relock_hold *hold)
 {
-    struct relock_resource *primary = hold->resource->primary;
-
-    if (!hold->tracked.node)
+    if (!hold->is_tracked)
         return;
-    hold->tracked.node = NULL;
+    hold->is_tracked = false;
     hold->resource->client->guarded.n_tracked--;
-    DL_DELETE2(primary->tracked, hold, tracked.prev, tracked.next);
-}
-
-struct relock_task *relock_tracked_end(struct relock_hold *hold)
-{
-    relock_tracked_drop(hold);
-    hold->tracked.loss = (struct relock_task){0};
-    return &hold->tracked.loss;
 }
 
 bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms)
 {
     bool is_due = relock_hold_is_live(hold) && hold->tracked.due_ms <= now_ms;
 
-    if (!is_due && !hold->tracked.node)
+    if (!is_due && !hold->is_tracked)
         return false;
     if (is_due)
         hold->tracked.due_ms = RELOCK_NEVER;
@@ -56,15 +46,13 @@ bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uin
 
 void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node)
 {
-    struct relock_resource *primary = hold->resource->primary;
-
     relock_tracked_drop(hold);
     if (!node || !relock_hold_is_live(hold))
         return;
     hold->is_unlooked = false;
+    hold->is_tracked = true;
     hold->tracked.node = node;
     hold->resource->client->guarded.n_tracked++;
-    DL_APPEND2(primary->tracked, hold, tracked.prev, tracked.next);
 }
 
 static void retry_later(struct relock_hold *hold, uint64_t now_ms)
@@ -77,12 +65,10 @@ static void retry_later(struct relock_hold *hold, uint64_t now_ms)
 void relock_tracked_answered(struct relock_hold *hold, const struct relock_node *tracker,
                              uint64_t now_ms)
 {
-    struct relock_tracked *tracked = &hold->tracked;
-
-    if (!tracked->node)
+    if (!hold->is_tracked)
         return; /* it was not tracked, or a report has come meanwhile */
     if (tracker) {
-        tracked->node = tracker;
+        hold->tracked.node = tracker;
         hold->check_retry_ms = 0;
         return;
     }

@@ -261,16 +261,29 @@ static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUI
 
     RELOCK_HOLDS_FOREACH(client, hold)
     {
-        if (hold->tracked.node)
+        if (hold->is_tracked)
             hear(client, hold, now_ms);
     }
+}
+
+static void hear_of_side(struct relock_client *client, const struct relock_resource *side,
+                         uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    LL_FOREACH(side->holds, hold)
+    if (hold->is_tracked)
+        hear(client, hold, now_ms);
 }
 
 static void hear_of(struct relock_client *client, const struct relock_resource *primary,
                     uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
-    while (primary->tracked)
-        hear(client, primary->tracked, now_ms);
+    const struct relock_resource *readers = relock_resource_readers(primary);
+
+    hear_of_side(client, primary, now_ms);
+    if (readers)
+        hear_of_side(client, readers, now_ms);
 }
 
 void relock_watchdog_own_change(struct relock_client *client, struct relock_resource *resource)
@@ -306,9 +319,8 @@ static const struct relock_node *node_of(struct relock_client *client,
 static bool is_to_be_tracked(struct relock_client *client, const struct relock_hold *hold,
                              const struct relock_node *node)
 {
-    return relock_hold_is_live(hold) && !hold->tracked.node &&
-           hold->tracked.due_ms == RELOCK_NEVER && hold->resource->kind->renew &&
-           node_of(client, hold) == node;
+    return relock_hold_is_live(hold) && !hold->is_tracked && hold->tracked.due_ms == RELOCK_NEVER &&
+           hold->resource->kind->renew && node_of(client, hold) == node;
 }
 
 /* When a node reports no more, its holds may have another one. */
@@ -320,7 +332,7 @@ void relock_watchdog_tracking(struct relock_client *client, const struct relock_
 
     RELOCK_HOLDS_FOREACH(client, hold)
     {
-        bool was_tracked = hold->tracked.node == node;
+        bool was_tracked = hold->is_tracked && hold->tracked.node == node;
 
         if (is_on ? is_to_be_tracked(client, hold, node) : was_tracked)
             check_at(client, hold, now_ms, now_ms);
@@ -334,7 +346,7 @@ void relock_watchdog_follow(struct relock_client *client)
 
     RELOCK_HOLDS_FOREACH(client, hold)
     {
-        if (hold->tracked.node && node_of(client, hold) != hold->tracked.node)
+        if (hold->is_tracked && node_of(client, hold) != hold->tracked.node)
             check_at(client, hold, now_ms, now_ms);
     }
 }

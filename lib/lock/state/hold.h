@@ -56,7 +56,7 @@ enum relock_hold_command {
 /* Where a loss is on its way to the owner. */
 enum relock_hold_notice {
     RELOCK_HOLD_NO_NOTICE,  /* nowhere: not lost, or reported */
-    RELOCK_HOLD_TO_TAKE_UP, /* its task `tracked.loss` is posted, for the I/O thread */
+    RELOCK_HOLD_TO_TAKE_UP, /* its task `loss` is posted, for the I/O thread */
     RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for whoever calls on_lost */
     RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
@@ -73,18 +73,10 @@ struct relock_told {
     struct relock_events *events; /* for on_lost: of a hold, a reference; NULL: it has a thread */
 };
 
-/* Whether Redis reports the next change of the lock. Changed by tracked.c alone. A hold is tracked
- * only until it is lost, so the report of its loss has the same memory: see relock_tracked_end. */
+/* Whether Redis reports the next change of the lock. Changed by tracked.c alone. */
 struct relock_tracked {
-    const struct relock_node *node; /* that reports it; NULL: none does. Only to be compared */
-    union {
-        struct {                             /* until it is lost */
-            struct relock_hold *next, *prev; /* of the primary resource, if `node` */
-            uint64_t due_ms;                 /* when a check is to have it tracked; RELOCK_NEVER:
-                                                not */
-        };
-        struct relock_task loss; /* see `notice` of the hold; changed by holds.c and losses.c */
-    };
+    const struct relock_node *node; /* that reports it, if `is_tracked`. Only to be compared */
+    uint64_t due_ms;                /* when a check is to have it tracked; RELOCK_NEVER: not */
 };
 
 /* watchdog.c has the transitions. */
@@ -130,6 +122,8 @@ struct relock_hold {
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
     bool is_deferred : 1;   /* call/defer.c has sent its release, which has not ended */
     bool confirms : 1;      /* it has `confirm`; constant */
+    bool has_owner : 1;     /* from its grant to the release of its last level */
+    bool is_tracked : 1;    /* Redis reports the next change */
     bool is_unlooked : 1;   /* no command of it was tracked yet: see kind->look */
     uint8_t nth;            /* its place in the pool; constant */
     uint16_t n_unanswered;  /* commands without a reply yet, besides `command` */
@@ -145,8 +139,6 @@ struct relock_hold {
     uint64_t lease_ms;       /* the longest lease requested so far */
     uint64_t renewal_ms;     /* the lease that the watchdog requests */
     uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
-    uint64_t cap_ms;         /* from then on it is not renewed */
-    uint64_t cache_until_ms; /* it may be cached until then; 0: never */
 
     uint64_t since_us; /* when its owner acquired it */
 
@@ -157,7 +149,14 @@ struct relock_hold {
         const struct relock_resource *lost_on; /* of a collection, for which it sends nothing: see
                                                   relock_hold_lost_on */
     };
-    struct relock_tracked tracked;
+    union {
+        struct { /* until it is lost */
+            struct relock_tracked tracked;
+            uint64_t cap_ms;         /* from then on it is not renewed */
+            uint64_t cache_until_ms; /* it may be cached until then; 0: never */
+        };
+        struct relock_task loss; /* see `notice`; changed by holds.c and losses.c */
+    };
     struct relock_told *told; /* of a loss; NULL: nobody */
 
     struct relock_observer *observers;
@@ -172,7 +171,7 @@ struct relock_hold {
 
     struct relock_step *followers; /* calls that go on when the hold is free for them: step.h */
 
-    struct relock_hold *next; /* holds with levels, of the resource */
+    struct relock_hold *next; /* of the resource, see there */
 
     struct relock_confirm confirm[]; /* one, or none: no replica is to acknowledge */
 };
@@ -203,7 +202,7 @@ bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
 
 static inline struct relock_hold *relock_hold_of_loss(struct relock_task *loss)
 {
-    return RELOCK_CONTAINER(struct relock_hold, tracked.loss, loss);
+    return RELOCK_CONTAINER(struct relock_hold, loss, loss);
 }
 
 /* The queue in which its loss is told; NULL: none, or the thread that calls on_lost tells it. */

@@ -53,12 +53,13 @@ static void make_way(struct relock_client *client, const char *name, size_t len)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *found = relock_resources_find_key(client, name, len);
+    struct relock_hold *cached = found ? relock_resource_cached(found) : NULL;
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (!found || !relock_resource_cached(found) || found->n_handles > 0)
+    if (!cached || found->n_handles > 0)
         return;
-    found->cached->cache_until_ms = now_ms;
-    relock_client_set_timer(client, &found->cached->timer, now_ms);
+    cached->cache_until_ms = now_ms;
+    relock_client_set_timer(client, &cached->timer, now_ms);
 }
 
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
@@ -156,7 +157,7 @@ static void warn_if_held(struct relock_client *client, const struct relock_lock 
     RELOCK_REQUIRES(client->mutex)
 {
     relock_shortcut_close(lock->resource);
-    if (lock->resource->n_handles > 1 || !lock->resource->holds)
+    if (lock->resource->n_handles > 1 || !relock_resource_is_owned(lock->resource))
         return;
     relock_lock_log_under(client, lock, 0,
                           "its last handle was freed while this process holds it; release it "

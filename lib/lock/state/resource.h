@@ -262,10 +262,8 @@ struct relock_resource {
         } unlisted;
     } as;
 
-    struct relock_hold *holder;  /* of the local owner, which holds the lock or is releasing it */
-    struct relock_hold *holds;   /* all with levels: the holder's and lost ones */
-    struct relock_hold *cached;  /* stays for the next local owner, while no call waits; or NULL */
-    struct relock_hold *tracked; /* of a primary: its tracked holds, and those of secondaries */
+    struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
+    struct relock_hold *holds;  /* live ones, and lost ones until their owners have released them */
     struct relock_deferral *deferrals; /* of a primary: releases that call/defer.c sent, until they
                                           have ended */
     uint64_t taken_ms;                 /* when this process acquired the lock from Redis */
@@ -375,11 +373,31 @@ static inline struct relock_text relock_resource_key(const struct relock_resourc
     return (struct relock_text){resource->name, resource->name_len};
 }
 
-/* The hold that stays for the next local owner; NULL: none does. */
+/* The cached hold, as the structs say while a shortcut is open; NULL: there is none. */
+static inline struct relock_hold *relock_resource_kept(const struct relock_resource *resource)
+{
+    struct relock_hold *hold = resource->holds;
+
+    while (hold && hold->state != RELOCK_HOLD_CACHED)
+        hold = hold->next;
+    return hold;
+}
+
+/* The hold that stays for the next local owner, while no call waits; NULL: none does. */
 static inline struct relock_hold *relock_resource_cached(struct relock_resource *resource)
 {
     relock_shortcut_close(resource);
-    return resource->cached;
+    return relock_resource_kept(resource);
+}
+
+/* Whether some owner has a hold of it, perhaps a lost one. */
+static inline bool relock_resource_is_owned(const struct relock_resource *resource)
+{
+    const struct relock_hold *hold = resource->holds;
+
+    while (hold && !hold->has_owner)
+        hold = hold->next;
+    return hold != NULL;
 }
 
 /* The hold of an owner that has levels, NULL when it has none. */
@@ -389,8 +407,8 @@ static inline struct relock_hold *relock_resource_find(struct relock_resource *r
     struct relock_hold *hold;
 
     relock_shortcut_close(resource);
-    DL_FOREACH(resource->holds, hold)
-    if (hold->owner == owner)
+    LL_FOREACH(resource->holds, hold)
+    if (hold->has_owner && hold->owner == owner)
         return hold;
     return NULL;
 }

@@ -16,7 +16,7 @@ static void a_lost_hold_is_a_signal_and_is_reported(void **state)
     assert_null(resource->holder);
     assert_true(is_woken(1));
     assert_true(relock_resource_may_ask(resource, &waiters[1]));
-    assert_ptr_equal(client.guarded.tasks, &hold->tracked.loss);
+    assert_ptr_equal(client.guarded.tasks, &hold->loss);
     assert_int_equal(hold->notice, RELOCK_HOLD_TO_TAKE_UP);
     assert_int_equal(client.guarded.stats.lost, 1);
     assert_int_equal(client.guarded.stats.holds, 0);
