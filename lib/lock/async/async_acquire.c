@@ -231,7 +231,7 @@ STEP void begin(struct acquire_call *call)
         finish(call, RELOCK_CANCELLED);
         return;
     }
-    if (hold && (hold->busy || (call->phase == BEGINS && hold->followers))) {
+    if (hold && (hold->busy || (call->phase == BEGINS && relock_step_is_followed(hold)))) {
         stay_behind(call, hold);
         return;
     }

@@ -129,6 +129,9 @@ enum relock_inbox_state {
 /* So many lists share the waits that sleep, by owner. */
 #define RELOCK_ASLEEP_PARTS 256
 
+/* So many lists share the steps that follow a hold, by the number of the hold. */
+#define RELOCK_FOLLOWER_PARTS 256
+
 /* Renewals and checks of many locks by one script: hold/batch.h. */
 struct relock_batches {
     struct relock_batch *open; /* to be sent in this iteration of the I/O thread, oldest first */
@@ -278,8 +281,9 @@ struct relock_client {
         struct relock_waiter *waiting; /* acquires that wait for this server */
         unsigned n_tracked;            /* holds whose changes Redis reports: tracked.c */
         unsigned n_threadless;         /* acquires that wait without a thread */
-        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.c */
-        uint64_t n_searches;                               /* for deadlocks */
+        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS];    /* see deadlock.c */
+        uint64_t n_searches;                                  /* for deadlocks */
+        struct relock_step *followers[RELOCK_FOLLOWER_PARTS]; /* see step.h */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t silence_fired_ms;   /* when it last fired; the sockets have been read since */
         struct relock_timer alarm;   /* due when the timer was that last woke the I/O thread */

@@ -169,8 +169,6 @@ struct relock_hold {
         void *data; /* of a composite: of the operations of its kind; constant once held */
     };
 
-    struct relock_step *followers; /* calls that go on when the hold is free for them: step.h */
-
     struct relock_hold *next; /* of the resource, see there */
 
     struct relock_confirm confirm[]; /* one, or none: no replica is to acknowledge */
