@@ -84,7 +84,7 @@ static void read_within(struct relock_client *client, uint64_t ms)
     struct relock_timer *timer = &client->guarded.unread;
     uint64_t due_ms = relock_clock_in(ms);
 
-    if (relock_timer_is_set(&client->guarded.timers, timer) && timer->due_ms <= due_ms)
+    if (relock_timer_is_set(&client->guarded.timers, timer) && timer->link.due_ms <= due_ms)
         return;
     timer->fire = read_answers;
     relock_client_set_timer(client, timer, due_ms);

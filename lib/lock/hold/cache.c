@@ -132,7 +132,7 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
     resource->holder = NULL;
     relock_resource_doubt(resource);
     /* The next owner leaves the timer as it is, so that this is done once in a while only. */
-    if (!relock_timer_is_set(&client->guarded.timers, &hold->timer) ||
+    if (!relock_heap_has(&client->guarded.due, &hold->timer) ||
         hold->timer.due_ms > hold->cache_until_ms)
         relock_holds_arm(client, hold, now_ms);
     open_shortcut(client, hold, now_ms);
@@ -168,7 +168,7 @@ void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
     hold->state = RELOCK_HOLD_RELEASING;
     relock_holds_unlist(hold);
     client->guarded.stats.kept--;
-    relock_client_unset_timer(client, &hold->timer);
+    relock_client_unset_hold_timer(client, hold);
 }
 
 bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

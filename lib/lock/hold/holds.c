@@ -91,7 +91,6 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->renewal_ms = relock_resource_lease_ms(resource);
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     hold->tracked.due_ms = RELOCK_NEVER;
-    relock_timer_init(&hold->timer, client->fire_hold);
     return hold;
 }
 
@@ -134,10 +133,9 @@ void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, ui
     uint64_t due_ms = relock_hold_due_ms(hold, now_ms);
 
     if (due_ms == RELOCK_NEVER)
-        relock_client_unset_timer(client, &hold->timer);
-    else if (hold->timer.due_ms != due_ms ||
-             !relock_timer_is_set(&client->guarded.timers, &hold->timer))
-        relock_client_set_timer(client, &hold->timer, due_ms);
+        relock_client_unset_hold_timer(client, hold);
+    else if (hold->timer.due_ms != due_ms || !relock_heap_has(&client->guarded.due, &hold->timer))
+        relock_client_set_hold_timer(client, hold, due_ms);
 }
 
 void relock_holds_tell(struct relock_client *client, struct relock_hold *hold,
@@ -436,7 +434,7 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
 void relock_holds_release(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_RELEASING;
-    relock_client_unset_timer(client, &hold->timer);
+    relock_client_unset_hold_timer(client, hold);
     relock_holds_unlist(hold);
     if (hold->detached)
         return;
@@ -448,7 +446,7 @@ void relock_holds_release(struct relock_client *client, struct relock_hold *hold
 void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_ENDED;
-    relock_client_unset_timer(client, &hold->timer);
+    relock_client_unset_hold_timer(client, hold);
     if (hold->is_deferred) {
         hold->is_deferred = false;
         relock_step_pass(hold);

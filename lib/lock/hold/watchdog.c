@@ -635,12 +635,8 @@ static void check(struct relock_client *client, struct relock_hold *hold, uint64
 
 /* ---- the timer ----------------------------------------------------------------------------- */
 
-/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
-RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms)
+void relock_watchdog_fire(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
-    struct relock_hold *hold = RELOCK_CONTAINER(struct relock_hold, timer, timer);
-    struct relock_client *client = hold->resource->client;
-
     relock_shortcut_close(hold->resource);
     if (hold->state == RELOCK_HOLD_SETTLING || hold->state == RELOCK_HOLD_LOST) {
         relock_settle_step(client, hold, now_ms);

@@ -210,9 +210,6 @@ struct relock_client {
     /* See call.h: of the answer about a hold that the I/O thread is taking; it alone uses this. */
     const struct relock_node *tracker;
 
-    /* Called when the timer of a hold is due. */
-    void (*fire_hold)(struct relock_timer *timer, uint64_t now_ms);
-
     /* Called when a shortcut is closed: this owner has had the kept lock since `since_us`. */
     void (*take_kept)(struct relock_resource *resource, uint64_t owner, uint64_t since_us);
 
@@ -278,6 +275,7 @@ struct relock_client {
          */
         struct relock_task *tasks;
         struct relock_timers timers;
+        struct relock_heap due;        /* holds, by their timers */
         struct relock_waiter *waiting; /* acquires that wait for this server */
         unsigned n_tracked;            /* holds whose changes Redis reports: tracked.c */
         unsigned n_threadless;         /* acquires that wait without a thread */
@@ -365,11 +363,20 @@ void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mu
 void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Sets a timer of this client; wakes the I/O thread if it would sleep for too long. */
+/* Set a timer, or that of a hold; wake the I/O thread if it would sleep for too long. */
 static inline void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
                                            uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_timer_set(&client->guarded.timers, timer, due_ms);
+    if (due_ms < client->guarded.iteration_at_ms)
+        relock_client_wake_for(client, due_ms);
+}
+
+static inline void relock_client_set_hold_timer(struct relock_client *client,
+                                                struct relock_hold *hold, uint64_t due_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_heap_set(&client->guarded.due, &hold->timer, due_ms);
     if (due_ms < client->guarded.iteration_at_ms)
         relock_client_wake_for(client, due_ms);
 }
@@ -379,6 +386,13 @@ static inline void relock_client_unset_timer(struct relock_client *client,
     RELOCK_REQUIRES(client->mutex)
 {
     relock_timer_unset(&client->guarded.timers, timer);
+}
+
+static inline void relock_client_unset_hold_timer(struct relock_client *client,
+                                                  struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_heap_unset(&client->guarded.due, &hold->timer);
 }
 
 /* A layer takes part in the life of the client from now on. Returns its state of this size, with 0

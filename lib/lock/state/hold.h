@@ -14,7 +14,7 @@
 #define RELOCK_HOLD_H
 
 #include "base/hash.h"
-#include "base/timer.h"
+#include "base/heap.h"
 #include "lock/state/task.h"
 
 #include <relock.h>
@@ -142,8 +142,8 @@ struct relock_hold {
 
     uint64_t since_us; /* when its owner acquired it */
 
-    struct relock_timer timer;
-    uint64_t renew_at_ms; /* when the I/O thread sends its next command */
+    struct relock_heap_link timer; /* set to when the I/O thread has to act on it */
+    uint64_t renew_at_ms;          /* when the I/O thread sends its next command */
     union {
         uint64_t sent_ms;                      /* when it sent the last one */
         const struct relock_resource *lost_on; /* of a collection, for which it sends nothing: see

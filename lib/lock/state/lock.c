@@ -59,7 +59,7 @@ static void make_way(struct relock_client *client, const char *name, size_t len)
     if (!cached || found->n_handles > 0)
         return;
     cached->cache_until_ms = now_ms;
-    relock_client_set_timer(client, &cached->timer, now_ms);
+    relock_client_set_hold_timer(client, cached, now_ms);
 }
 
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,

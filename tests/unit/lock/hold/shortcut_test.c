@@ -359,7 +359,7 @@ static void a_timer_closes_the_shortcut(void **state)
     (void)state;
     take();
     hold->renew_at_ms = RELOCK_NEVER;
-    relock_watchdog_fire(&hold->timer, relock_clock_now_ms());
+    relock_watchdog_fire(&client, hold, relock_clock_now_ms());
     assert_int_equal(hold->state, RELOCK_HOLD_HELD);
 }
 
