@@ -153,9 +153,9 @@ bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uin
 /* The command was sent. `node` tracks it; NULL: no node does. */
 void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node);
 
-/* The command was answered. `tracker`, perhaps another node, reports the next change. If none does,
- * for example while the slot moves to another node, it is NULL, and a check is due soon. The caller
- * arms the timer of the hold. */
+/* The command was answered. If it was tracked, `tracker`, perhaps another node, reports the next
+ * change. If none does, for example while the slot moves to another node, it is NULL, and a check is
+ * due soon. The caller arms the timer of the hold. */
 void relock_tracked_answered(struct relock_hold *hold, const struct relock_node *tracker,
                              uint64_t now_ms);
 

@@ -392,7 +392,7 @@ static bool end_renewal(struct relock_client *client, struct relock_hold *hold, 
     else if (is_live)
         relock_let_go_suspect(client, hold, result);
     relock_tracked_answered(hold, tracker, relock_clock_now_ms());
-    if (result == RELOCK_OK && !tracker)
+    if (result == RELOCK_OK && !hold->is_tracked)
         relock_watchdog_own_change(client, hold->resource);
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
@@ -442,15 +442,6 @@ static bool is_there(const struct relock_hold *hold, const struct redisReply *re
            memcmp(text, token, len) == 0;
 }
 
-/* Of the answer to a command of this hold alone. */
-static const struct relock_node *take_tracker(struct relock_client *client)
-{
-    const struct relock_node *tracker = client->tracker;
-
-    client->tracker = NULL; /* the answers to commands that are not tracked leave it so */
-    return tracker;
-}
-
 /* If the hold is not there, a check is due: it tells why, and loses the hold. */
 static void on_looked(void *arg, int result, const struct redisReply *reply)
 {
@@ -459,7 +450,7 @@ static void on_looked(void *arg, int result, const struct redisReply *reply)
     uint64_t now_ms = relock_clock_now_ms();
 
     relock_mutex_lock(&client->mutex);
-    relock_tracked_answered(hold, take_tracker(client), now_ms);
+    relock_tracked_answered(hold, client->tracker, now_ms);
     if (result == RELOCK_OK && !is_there(hold, reply))
         relock_tracked_set(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
@@ -489,7 +480,6 @@ static void on_answered(struct relock_hold *hold, bool renews, int result,
                         const struct redisReply *reply)
 {
     struct relock_client *client = hold->resource->client;
-    const struct relock_node *tracker = take_tracker(client);
     bool is_refused = false;
     bool is_misled = false;
     enum relock_verdict verdict;
@@ -501,9 +491,9 @@ static void on_answered(struct relock_hold *hold, bool renews, int result,
     verdict = judge(hold, &result, reply);
     is_misled = is_misled && verdict == RELOCK_VERDICT_DONE && relock_batch_distrust(client);
     if (renews)
-        is_refused = end_renewal(client, hold, result, verdict, tracker);
+        is_refused = end_renewal(client, hold, result, verdict, client->tracker);
     else
-        end_check(client, hold, result, verdict, tracker);
+        end_check(client, hold, result, verdict, client->tracker);
     relock_mutex_unlock(&client->mutex); /* the reference keeps the resource meanwhile */
     if (is_refused)
         relock_watchdog_log_refusal(client, hold->resource, owner, result,

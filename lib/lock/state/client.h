@@ -207,7 +207,7 @@ struct relock_client {
     struct relock_loop *loop;
     struct relock_switches *switches; /* used by the I/O thread */
 
-    /* See call.h: of the answer about a hold that the I/O thread is taking; it alone uses this. */
+    /* See call.h: of the last answer to a tracked command about one hold. The I/O thread alone. */
     const struct relock_node *tracker;
 
     /* Called when a shortcut is closed: this owner has had the kept lock since `since_us`. */
