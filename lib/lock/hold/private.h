@@ -154,8 +154,8 @@ bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uin
 void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node);
 
 /* The command was answered. If it was tracked, `tracker`, perhaps another node, reports the next
- * change. If none does, for example while the slot moves to another node, it is NULL, and a check is
- * due soon. The caller arms the timer of the hold. */
+ * change. If none does, for example while the slot moves to another node, it is NULL, and a check
+ * is due soon. The caller arms the timer of the hold. */
 void relock_tracked_answered(struct relock_hold *hold, const struct relock_node *tracker,
                              uint64_t now_ms);
 
