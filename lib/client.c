@@ -96,8 +96,8 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     relock_line_close(client);
     relock_listeners_deliver(client);
     relock_batch_drop_all(client);
-    while ((hold = client->guarded.holds)) {
-        relock_client_unset_timer(client, &hold->timer);
+    while ((hold = relock_client_next_hold(client, NULL))) {
+        relock_client_unset_hold_timer(client, hold);
         hold->refs = 2; /* one may be that of its loss */
         relock_holds_forget_loss(client, hold);
         hold->refs = 1;

@@ -21,14 +21,36 @@
 /* Clients of a machine share its clock, and renew at different times of it. */
 #define PHASES 65536
 
+/* Fires the timer that is due first, perhaps that of a hold. Returns false if none is due. */
+static bool fire_next(struct relock_client *client, uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t timer_ms = relock_timers_next_ms(&client->guarded.timers);
+    struct relock_heap_link *due;
+    struct relock_timer *timer;
+
+    if (relock_heap_next_ms(&client->guarded.due) <= timer_ms) {
+        due = relock_heap_pop(&client->guarded.due, now_ms);
+        if (due)
+            relock_watchdog_fire(client, RELOCK_CONTAINER(struct relock_hold, timer, due), now_ms);
+        return due != NULL;
+    }
+    timer = relock_timers_pop(&client->guarded.timers, now_ms);
+    if (timer)
+        timer->fire(timer, now_ms);
+    return timer != NULL;
+}
+
+static uint64_t next_ms_of(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    return relock_clock_sooner(relock_timers_next_ms(&client->guarded.timers),
+                               relock_heap_next_ms(&client->guarded.due));
+}
+
 static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_timer *timer;
     uint64_t now_ms = relock_clock_now_ms();
 
-    for (unsigned n = 1;
-         n <= TIMERS_MAX && (timer = relock_timers_pop(&client->guarded.timers, now_ms)); n++) {
-        timer->fire(timer, now_ms);
+    for (unsigned n = 1; n <= TIMERS_MAX && fire_next(client, now_ms); n++) {
         if (n % TIMERS_AT_A_TIME == 0) {
             relock_mutex_unlock(&client->mutex);
             relock_mutex_lock(&client->mutex);
@@ -63,7 +85,7 @@ static uint64_t iterate(void *arg)
     relock_step_post_fired(client);
     relock_client_run_tasks(client);
     /* From here on the mutex stays locked until it is known when the next iteration is due. */
-    next_ms = client->guarded.tasks ? 0 : relock_timers_next_ms(&client->guarded.timers);
+    next_ms = client->guarded.tasks ? 0 : next_ms_of(client);
     client->guarded.iteration_at_ms = next_ms;
     needs = needs_messages(client);
     relock_mutex_unlock(&client->mutex);
@@ -132,7 +154,6 @@ int relock_io_start(struct relock_client *client)
     };
     int r;
 
-    client->fire_hold = relock_watchdog_fire;
     client->take_kept = relock_cache_take_kept;
     client->guarded.batches.phase = relock_ident_jitter(PHASES);
     r = relock_loop_new(iterate, client, &client->loop);

@@ -383,7 +383,7 @@ STEP bool find_holds(struct relock_client *client, uint64_t now_ms)
     bool has_new = false;
 
     forget_holds(client);
-    DL_FOREACH2(client->guarded.holds, held.hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, held.hold)
     {
         if (held.hold->count == 0 || held.hold->detached || held.hold->resource->kind->is_composite)
             continue;

@@ -232,7 +232,7 @@ static const struct relock_resource *named_in(const struct relock_group *group,
     for (size_t i = 0; i < group->n; i++) {
         const struct relock_resource *resource = group->members[i]->resource;
 
-        if (resource == first->resource || resource == first->named)
+        if (resource == first->resource || resource == relock_lock_named(first))
             return resource;
     }
     return group->members[0]->resource;
@@ -379,7 +379,7 @@ static bool is_on_cluster(const struct relock_lock *member)
     relock_log_write(&client->log, RELOCK_LOG_ERROR,
                      "%s: no red lock was made: a member is in the cluster %s, and each needs a "
                      "server of its own: in a cluster, use the lock itself",
-                     relock_log_name(member->named->name, name), client->server.label);
+                     relock_log_name(relock_lock_named(member)->name, name), client->server.label);
     return true;
 }
 

@@ -73,7 +73,7 @@ static struct relock_hold *find_held(struct relock_client *client) RELOCK_REQUIR
     struct relock_hold *hold;
 
     for (group = relock_local_of(client)->groups; group; group = group->hh.next) {
-        DL_FOREACH(group->resource->holds, hold)
+        LL_FOREACH(group->resource->holds, hold)
         if (hold->count > 0)
             return hold;
     }

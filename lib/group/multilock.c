@@ -45,7 +45,7 @@ static struct relock_hold *find_composite(const struct relock_group *group, uint
 
     if (!group->resource)
         return NULL;
-    DL_FOREACH(group->resource->holds, hold)
+    LL_FOREACH(group->resource->holds, hold)
     if (hold->number == number)
         return hold;
     return NULL;
@@ -75,7 +75,7 @@ static int why_lost(const struct relock_lock *member, uint64_t owner)
         return reason;
     hold = relock_resource_find(member->resource, owner);
     if (hold && hold->state == RELOCK_HOLD_LOST)
-        reason = hold->lost_reason;
+        reason = (int)hold->lost_reason;
     relock_client_exit(member->client, &guard);
     return reason;
 }
@@ -109,7 +109,7 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
     struct relock_group *group = relock_group_ref(membership->bond->group);
     uint64_t composite = membership->bond->composite;
     size_t member = membership->member;
-    int reason = hold->lost_reason;
+    int reason = (int)hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
     lose(group, composite, member, reason);
@@ -263,7 +263,7 @@ static int fail(const struct taking *taking, size_t nth, int result, const char 
 
     taking->acquire->failed_name = relock_lock_name(member);
     (void)snprintf(taking->acquire->why, RELOCK_WHY_MAX, "%s: %s",
-                   relock_log_name(member->named->name, name), why);
+                   relock_log_name(relock_lock_named(member)->name, name), why);
     return result;
 }
 

@@ -377,13 +377,14 @@ static struct relock_vote *new_vote(struct relock_client *client, struct relock_
 {
     struct relock_resource *resource = tally->group->members[member]->resource;
     struct relock_vote *vote = calloc(1, sizeof(*vote));
+    struct relock_hold *cached = relock_resource_cached(resource);
     struct relock_hold *hold;
 
     if (!vote)
         return NULL;
     /* Else the vote would be refused because of a lock that nobody holds. */
-    if (relock_resource_cached(resource))
-        relock_let_go(client, resource->cached, relock_clock_now_ms());
+    if (cached)
+        relock_let_go(client, cached, relock_clock_now_ms());
     hold = relock_holds_new(client, resource, tally->owner, true);
     if (!hold) {
         free(vote);
@@ -673,7 +674,7 @@ static struct relock_vote *find_vote(struct relock_client *client) RELOCK_REQUIR
 {
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         struct relock_vote *vote = vote_of(hold);
 

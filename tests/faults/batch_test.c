@@ -62,7 +62,7 @@ static bool are_idle(void *arg)
     bool are = true;
 
     relock_mutex_lock(&client->mutex);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     are = are && hold->command == RELOCK_HOLD_NOTHING_SENT;
     relock_mutex_unlock(&client->mutex);
     return are;
@@ -194,7 +194,7 @@ static void reach_the_cap(const struct many *many)
     struct relock_hold *hold;
 
     relock_mutex_lock(&client->mutex);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     hold->cap_ms = relock_clock_now_ms();
     relock_mutex_unlock(&client->mutex);
 }
@@ -313,7 +313,7 @@ static unsigned n_times(const struct many *many)
     unsigned n = 0;
 
     relock_mutex_lock(&client->mutex);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         unsigned i = 0;
 

@@ -20,7 +20,7 @@ static inline void renew_now(struct relock_client *client)
     struct relock_hold *hold;
 
     relock_mutex_lock(&client->mutex);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     relock_holds_verify(client, hold, now_ms);
     relock_mutex_unlock(&client->mutex);
 }

@@ -228,7 +228,7 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
     relock_timer_init(&call->timer, fire);
     call->ops = ops;
     call->events = events;
-    call->lock = (struct relock_lock){client, lock->resource, lock->named};
+    call->lock = *lock;
     call->refs = 1;
     lock->resource->refs++;
     client->guarded.n_calls++;

@@ -231,7 +231,7 @@ STEP void begin(struct acquire_call *call)
         finish(call, RELOCK_CANCELLED);
         return;
     }
-    if (hold && (hold->busy || (call->phase == BEGINS && hold->followers))) {
+    if (hold && (hold->busy || (call->phase == BEGINS && relock_step_is_followed(hold)))) {
         stay_behind(call, hold);
         return;
     }
@@ -245,7 +245,7 @@ STEP void begin(struct acquire_call *call)
     if (r == RELOCK_JOINED)
         wait_turn(call);
     else if (r == RELOCK_AGAIN)
-        stay_behind(call, acquire->resource->cached);
+        stay_behind(call, relock_resource_cached(acquire->resource));
     else
         finish(call, r);
 }

@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "lock/hold/holds.h"
+#include "lock/state/keys.h"
 #include "redis/connect/conn_id.h"
 #include "redis/connect/explain.h"
 #include "redis/deployment/topology.h"
@@ -50,16 +51,22 @@ static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command
     post(command);
 }
 
+static uint64_t serial_of(const struct relock_async_command *command)
+{
+    return relock_keys_serial(command->hold->number);
+}
+
 /* The list is sorted by the serials of the holds, not by when a command was put off. So calls for a
  * fair lock get their places in the order in which they were made. */
 static void insert(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
     struct relock_async_command **paused = &command->client->guarded.paused;
     struct relock_async_command *at = *paused;
+    uint64_t serial = serial_of(command);
 
-    if (at && at->prev->hold->serial < command->hold->serial)
+    if (at && serial_of(at->prev) < serial)
         at = NULL; /* behind the last */
-    while (at && at->hold->serial < command->hold->serial)
+    while (at && serial_of(at) < serial)
         at = at->next;
     if (at)
         DL_PREPEND_ELEM(*paused, at, command);

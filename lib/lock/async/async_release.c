@@ -89,7 +89,7 @@ STEP void begin(struct release_call *call)
         finish(call, relock_release_late(lock, call->owner, false));
         return;
     }
-    if (hold->busy || is_told(hold) || (call->phase == BEGINS && hold->followers)) {
+    if (hold->busy || is_told(hold) || (call->phase == BEGINS && relock_step_is_followed(hold))) {
         call->phase = BEHIND;
         relock_async_follow(&call->base, hold, is_told(hold) ? RELOCK_NEVER : call->deadline_ms);
         return;

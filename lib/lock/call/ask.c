@@ -78,7 +78,8 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
         release_useless(acquire, hold);
         return r;
     }
-    hold->acked_replicas = answer->acked_replicas;
+    hold->acked_replicas =
+        (uint16_t)(answer->acked_replicas < UINT16_MAX ? answer->acked_replicas : UINT16_MAX);
     hold->recalled |= answer->busy.is_awaited;
     relock_holds_begin(acquire->client, hold, &acquire->waiter, answer->sent_ms, acquire->now_us);
     relock_line_granted(acquire->client, acquire->resource, acquire->joins);

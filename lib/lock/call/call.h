@@ -262,8 +262,8 @@ bool relock_defer_await(struct relock_client *client, struct relock_resource *re
                         const struct relock_acquire *acquire, uint64_t until_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* The hold of the oldest release that has not ended, of holds up to `serial`; NULL: there is none.
- * For an asynchronous call, which follows the hold, and hurries. */
+/* The hold of the oldest release that has not ended, of those made before hold number `serial`;
+ * NULL: there is none. For an asynchronous call, which follows the hold, and hurries. */
 struct relock_hold *relock_defer_first(const struct relock_resource *resource, uint64_t serial);
 void relock_defer_hurry(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 

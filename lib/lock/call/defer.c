@@ -35,6 +35,7 @@ struct relock_deferral {
     struct relock_lock lock; /* a handle of its own */
     struct relock_hold *hold;
     struct relock_release_view view;
+    uint64_t serial;                     /* of the client's next hold, when this was made */
     bool is_posted;                      /* the place of the post is known */
     struct relock_deferral *next, *prev; /* of the primary resource, the oldest first */
 };
@@ -55,7 +56,7 @@ static struct relock_deferral *first(const struct relock_resource *resource, uin
     struct relock_deferral *at;
 
     DL_FOREACH(resource->primary->deferrals, at)
-    if (at->hold->state != RELOCK_HOLD_ENDED && at->hold->serial <= serial)
+    if (at->hold->state != RELOCK_HOLD_ENDED && at->serial <= serial)
         return at;
     return NULL;
 }
@@ -83,7 +84,7 @@ static void read_within(struct relock_client *client, uint64_t ms)
     struct relock_timer *timer = &client->guarded.unread;
     uint64_t due_ms = relock_clock_in(ms);
 
-    if (relock_timer_is_set(&client->guarded.timers, timer) && timer->due_ms <= due_ms)
+    if (relock_timer_is_set(&client->guarded.timers, timer) && timer->link.due_ms <= due_ms)
         return;
     timer->fire = read_answers;
     relock_client_set_timer(client, timer, due_ms);
@@ -210,6 +211,7 @@ static struct relock_deferral *new_deferral(struct relock_lock *lock, struct rel
     new->hold = hold;
     new->view = *view;
     new->view.is_deferred = true;
+    new->serial = lock->client->guarded.serial;
     new->is_posted = false;
     return new;
 }

@@ -27,9 +27,9 @@ static void report_all(struct relock_resource *resource, uint64_t owner, struct 
     if (!resource->kind->has_permits)
         return;
     grant->permits = grant->hold_count = 0;
-    DL_FOREACH(resource->holds, hold)
+    LL_FOREACH(resource->holds, hold)
     {
-        if (hold->owner == owner) {
+        if (hold->has_owner && hold->owner == owner) {
             grant->permits += hold->n_permits;
             grant->hold_count++;
         }
@@ -237,6 +237,7 @@ static int force_once(struct relock_lock *lock, uint64_t deadline_ms, bool *held
 int relock_force_unlock_held(struct relock_lock *lock, bool *held)
 {
     struct relock_guard guard;
+    struct relock_hold *cached;
     uint64_t deadline_ms;
     bool was_held = false;
     int r;
@@ -249,8 +250,9 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
         return guard.result;
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
     await_releases(lock, &deadline_ms);
-    if (relock_resource_cached(lock->resource)) /* nobody holds it */
-        relock_cache_release(lock->client, lock->resource->cached, deadline_ms);
+    cached = relock_resource_cached(lock->resource);
+    if (cached) /* nobody holds it */
+        relock_cache_release(lock->client, cached, deadline_ms);
     relock_mutex_unlock(&lock->client->mutex);
     do {
         r = force_once(lock, deadline_ms, &was_held);

@@ -313,18 +313,18 @@ int relock_unlock(struct relock_lock *lock)
 
 /* ---- keeping ------------------------------------------------------------------------------- */
 
-/* Extends the owner's oldest hold that is younger than `*serial`, and sets that. */
+/* Extends the owner's first hold after `*order`, and sets that. */
 static int extend_one(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
-                      uint64_t deadline_ms, uint64_t *serial) RELOCK_REQUIRES(lock->client->mutex)
+                      uint64_t deadline_ms, uint64_t *order) RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold;
 
-    while ((hold = relock_resource_find_younger(lock->resource, owner, *serial)) && hold->busy)
+    while ((hold = relock_resource_find_younger(lock->resource, owner, *order)) && hold->busy)
         if (!relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms))
             return RELOCK_E_CONN;
     if (!hold)
         return RELOCK_NOT_OWNER;
-    *serial = hold->serial;
+    *order = relock_hold_order(hold);
     relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
     if (hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
@@ -337,14 +337,16 @@ static int extend_one(struct relock_lock *lock, uint64_t owner, uint64_t lease_m
 static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms, uint64_t deadline_ms)
     RELOCK_REQUIRES(lock->client->mutex)
 {
-    uint64_t last = lock->client->guarded.serial;
-    uint64_t serial = 0;
-    int r = extend_one(lock, owner, lease_ms, deadline_ms, &serial);
+    uint64_t began_us = relock_clock_now_us();
+    struct relock_hold *hold;
+    uint64_t order = 0;
+    int r = extend_one(lock, owner, lease_ms, deadline_ms, &order);
     int next = r;
 
     while (r == RELOCK_OK && next == RELOCK_OK && lock->resource->kind->has_permits &&
-           serial < last)
-        next = extend_one(lock, owner, lease_ms, deadline_ms, &serial);
+           (hold = relock_resource_find_younger(lock->resource, owner, order)) &&
+           hold->since_us <= began_us)
+        next = extend_one(lock, owner, lease_ms, deadline_ms, &order);
     return next == RELOCK_NOT_OWNER ? r : next;
 }
 

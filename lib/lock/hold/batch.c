@@ -63,9 +63,9 @@ static void end_entry(struct relock_client *client, struct relock_batch *batch,
     bool is_told = batch->is_put_off || entry->verdict == RELOCK_VERDICT_DONE ||
                    entry->verdict == RELOCK_VERDICT_TAKEN;
 
-    hold->tracked.tracker = entry->is_tracked ? batch->tracker : NULL;
     if (is_told || !relock_hold_is_live(hold))
-        relock_watchdog_end(client, hold, entry->renews, batch->result, entry->verdict);
+        relock_watchdog_end(client, hold, entry->renews, batch->result, entry->verdict,
+                            entry->is_tracked ? batch->tracker : NULL);
     else
         relock_watchdog_ask_again(client, hold, entry->renews, entry->verdict);
     relock_holds_unref(client, hold);
@@ -275,8 +275,8 @@ static void drop_ended(struct relock_client *client, struct relock_batch *batch)
     for (unsigned i = 0; i < batch->n; i++) {
         struct relock_batch_entry entry = batch->entries[i];
 
-        entry.renews = entry.renews && relock_hold_is_renewed(entry.hold, now_ms);
         if (relock_hold_is_live(entry.hold)) {
+            entry.renews = entry.renews && relock_hold_is_renewed(entry.hold, now_ms);
             batch->entries[n++] = entry;
         } else {
             relock_holds_end_command(client, entry.hold, now_ms);

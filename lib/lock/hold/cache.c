@@ -64,7 +64,6 @@ bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hol
     if (!waiter)
         return false;
     RELOCK_PROBE(hand_off, hold->resource->name, hold->owner, waiter->owner);
-    LL_DELETE(hold->resource->holds, hold);
     client->guarded.stats.holds--;
     relock_holds_assign(client, hold, waiter, now_ms);
     client->guarded.stats.passed_on++;
@@ -98,7 +97,7 @@ static void open_shortcut(const struct relock_client *client, const struct reloc
     if (hold->is_reused)
         relock_shortcut_prepare(hold->resource);
     /* Owners of lost holds are refused, which the word does not tell. */
-    if (!hold->resource->deferrals && !hold->resource->holds &&
+    if (!hold->resource->deferrals && !relock_resource_is_owned(hold->resource) &&
         relock_holds_will_verify(hold, now_ms))
         relock_shortcut_open(hold->resource, &terms);
 }
@@ -114,7 +113,7 @@ RELOCK_UNCHECKED void relock_cache_take_kept(struct relock_resource *resource, u
         .told = client->default_told.on_lost ? &client->default_told : NULL,
     };
 
-    relock_cache_give(client, resource->cached, &waiter, since_us);
+    relock_cache_give(client, relock_resource_kept(resource), &waiter, since_us);
 }
 
 /* Its last level is released, and it stays with the process: see holds.h. */
@@ -127,14 +126,13 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
     hold->cap_ms = RELOCK_NEVER;
     if (hold->told)
         relock_holds_tell(client, hold, NULL);
-    LL_DELETE(resource->holds, hold);
+    hold->has_owner = false;
     client->guarded.stats.holds--;
     client->guarded.stats.kept++;
     resource->holder = NULL;
-    resource->cached = hold;
     relock_resource_doubt(resource);
     /* The next owner leaves the timer as it is, so that this is done once in a while only. */
-    if (!relock_timer_is_set(&client->guarded.timers, &hold->timer) ||
+    if (!relock_heap_has(&client->guarded.due, &hold->timer) ||
         hold->timer.due_ms > hold->cache_until_ms)
         relock_holds_arm(client, hold, now_ms);
     open_shortcut(client, hold, now_ms);
@@ -146,7 +144,6 @@ void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
     uint64_t now_ms = now_us / 1000;
 
     hold->is_reused = true;
-    hold->resource->cached = NULL;
     hold->since_us = now_us;
     client->guarded.stats.kept--;
     client->guarded.stats.reused++;
@@ -169,9 +166,9 @@ void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
 {
     assert(!relock_shortcut_is_open(hold->resource));
     hold->state = RELOCK_HOLD_RELEASING;
-    hold->resource->cached = NULL;
+    relock_holds_unlist(hold);
     client->guarded.stats.kept--;
-    relock_client_unset_timer(client, &hold->timer);
+    relock_client_unset_hold_timer(client, hold);
 }
 
 bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
@@ -262,7 +259,7 @@ static struct relock_hold *find(const struct relock_client *client,
 
     if (hold && is_number(hold, number, len))
         return hold;
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         if (hold->resource == resource && is_number(hold, number, len))
             return hold;
@@ -292,7 +289,7 @@ void relock_cache_clear(struct relock_client *client)
     struct relock_hold *hold;
 
     relock_shortcut_close_all(client);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         hold->recalled = true;
         if (hold->state == RELOCK_HOLD_CACHED)

@@ -57,17 +57,17 @@ static bool may_be_cached(const struct relock_client *client,
            relock_clock_now_ms() >= relock_resource_contention(resource)->rests_until_ms;
 }
 
-/* `confirms`: its renewals have to be confirmed. It does not call calloc(), which in glibc takes
- * nothing from the cache of the thread, into which free() puts it. */
-static struct relock_hold *alloc(bool confirms)
+/* In a client with `min_replicas` all have room for a `confirm`. */
+static struct relock_hold *alloc(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_hold *hold = malloc(sizeof(*hold) + (confirms ? sizeof(hold->confirm[0]) : 0));
+    bool may_confirm = client->options.min_replicas > 0;
+    struct relock_hold *hold;
+    uint8_t nth;
 
-    if (!hold)
-        return NULL;
-    *hold = (struct relock_hold){.confirms = confirms};
-    if (confirms)
-        hold->confirm[0] = (struct relock_confirm){0};
+    hold = relock_pool_take(&client->guarded.holds,
+                            sizeof(*hold) + (may_confirm ? sizeof(hold->confirm[0]) : 0), &nth);
+    if (hold)
+        hold->nth = nth;
     return hold;
 }
 
@@ -75,8 +75,7 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
                                      uint64_t owner, bool detached)
 {
     bool may_cache = !detached && may_be_cached(client, resource);
-    /* Red locks ignore `min_replicas`: the other servers stand in for replicas. */
-    struct relock_hold *hold = alloc(client->options.min_replicas > 0 && !detached);
+    struct relock_hold *hold = alloc(client);
 
     if (!hold)
         return NULL;
@@ -87,12 +86,11 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->refs = 1;
     hold->state = RELOCK_HOLD_ASKED;
     hold->detached = detached;
-    hold->serial = client->guarded.serial;
+    /* Red locks ignore `min_replicas`: the other servers stand in for replicas. */
+    hold->confirms = client->options.min_replicas > 0 && !detached;
     hold->renewal_ms = relock_resource_lease_ms(resource);
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     hold->tracked.due_ms = RELOCK_NEVER;
-    relock_timer_init(&hold->timer, client->fire_hold);
-    DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
     return hold;
 }
 
@@ -108,15 +106,15 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
         return;
-    DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
     relock_tracked_drop(hold);
     relock_holds_end_confirming(client, hold);
     relock_observer_drop_all(client, hold);
-    relock_resources_unref(client, hold->resource);
-    relock_conn_id_unref(hold->fence);
+    if (!hold->resource->kind->is_composite)
+        relock_conn_id_unref(hold->fence);
     if (hold->told)
         relock_holds_tell(client, hold, NULL);
-    free(hold);
+    relock_resources_unref(client, hold->resource);
+    relock_pool_give(&client->guarded.holds, hold, hold->nth);
 }
 
 struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
@@ -124,7 +122,7 @@ struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t own
     struct relock_hold *hold;
 
     relock_shortcut_close_all(client);
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     if (hold->count > 0 && (owner == 0 || hold->owner == owner))
         return hold;
     return NULL;
@@ -135,10 +133,9 @@ void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, ui
     uint64_t due_ms = relock_hold_due_ms(hold, now_ms);
 
     if (due_ms == RELOCK_NEVER)
-        relock_client_unset_timer(client, &hold->timer);
-    else if (hold->timer.due_ms != due_ms ||
-             !relock_timer_is_set(&client->guarded.timers, &hold->timer))
-        relock_client_set_timer(client, &hold->timer, due_ms);
+        relock_client_unset_hold_timer(client, hold);
+    else if (hold->timer.due_ms != due_ms || !relock_heap_has(&client->guarded.due, &hold->timer))
+        relock_client_set_hold_timer(client, hold, due_ms);
 }
 
 void relock_holds_tell(struct relock_client *client, struct relock_hold *hold,
@@ -162,6 +159,12 @@ static enum relock_hold_keeping keeping_for(const struct relock_waiter *waiter)
     return waiter->of_composite ? RELOCK_HOLD_KEPT : RELOCK_HOLD_FIXED;
 }
 
+void relock_holds_unlist(struct relock_hold *hold)
+{
+    LL_DELETE(hold->resource->holds, hold);
+    relock_tracked_drop(hold);
+}
+
 void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
                          struct relock_waiter *waiter, uint64_t now_ms)
 {
@@ -179,7 +182,7 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
         relock_holds_tell(client, hold, waiter->told);
         waiter->told = NULL;
     }
-    LL_APPEND(hold->resource->holds, hold);
+    hold->has_owner = true;
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
 }
@@ -204,7 +207,7 @@ static uint64_t sooner_ms(const struct relock_hold *hold, uint64_t now_ms)
     uint64_t late_ms = relock_clock_left(hold->renew_at_ms, now_ms);
 
     if (hold->state == RELOCK_HOLD_SUSPECT)
-        return relock_hold_spread_ms(hold->serial, interval_ms);
+        return relock_hold_spread_ms(relock_keys_serial(hold->number), interval_ms);
     return interval_ms > 0 ? late_ms % interval_ms : 0;
 }
 
@@ -220,6 +223,7 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
     uint64_t now_ms = now_us / 1000;
 
     hold->since_us = now_us;
+    LL_PREPEND(hold->resource->holds, hold);
     relock_holds_assign(client, hold, waiter, now_ms);
     hold->resource->taken_ms = now_ms;
     if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */
@@ -243,6 +247,7 @@ void relock_holds_begin_detached(struct relock_client *client, struct relock_hol
     uint64_t now_ms = relock_clock_now_ms();
 
     hold->state = RELOCK_HOLD_HELD;
+    LL_PREPEND(hold->resource->holds, hold);
     start_lease(hold, sent_ms, lease_ms);
     relock_tracked_begin(client, hold, now_ms);
     relock_holds_arm(client, hold, now_ms);
@@ -280,7 +285,7 @@ void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
 
 void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms)
 {
-    assert(hold->resource->cached != hold || !relock_shortcut_is_open(hold->resource));
+    assert(hold->state != RELOCK_HOLD_CACHED || !relock_shortcut_is_open(hold->resource));
     hold->command = RELOCK_HOLD_SENT;
     hold->sent_ms = now_ms;
 }
@@ -376,7 +381,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
                        uint64_t now_ms)
 {
     hold->state = RELOCK_HOLD_LOST;
-    hold->lost_reason = reason;
+    hold->lost_reason = (unsigned)reason;
     RELOCK_PROBE(lost, hold->resource->name, hold->owner, reason);
     /* The server still has it, for most of a lease. A collection has nothing there. */
     hold->is_left = reason == RELOCK_LOST_REPLICAS && !hold->resource->kind->is_collection;
@@ -395,10 +400,13 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
         relock_drain_left(client, hold->owner);
     if (hold->told)
         relock_cancel_fire(hold->told->cancel);
+    if (hold->detached)
+        relock_holds_unlist(hold);
+    relock_tracked_drop(hold);
     hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
-    relock_tracked_end(hold)->run = relock_losses_take_up;
-    relock_client_post(client, &hold->tracked.loss);
+    hold->loss = (struct relock_task){.run = relock_losses_take_up};
+    relock_client_post(client, &hold->loss);
 }
 
 void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
@@ -406,10 +414,9 @@ void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *
     struct relock_events *events = relock_hold_events(hold);
 
     if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
-        relock_client_take_back(client, &hold->tracked.loss);
+        relock_client_take_back(client, &hold->loss);
     else if (hold->notice == RELOCK_HOLD_TO_TELL)
-        relock_task_remove(events ? &events->losses : &client->guarded.to_tell,
-                           &hold->tracked.loss);
+        relock_task_remove(events ? &events->losses : &client->guarded.to_tell, &hold->loss);
     else
         return;
     hold->notice = RELOCK_HOLD_NO_NOTICE;
@@ -426,18 +433,19 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
 void relock_holds_release(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_RELEASING;
-    relock_client_unset_timer(client, &hold->timer);
+    relock_client_unset_hold_timer(client, hold);
+    relock_holds_unlist(hold);
     if (hold->detached)
         return;
+    hold->has_owner = false;
     client->guarded.stats.holds--;
-    LL_DELETE(hold->resource->holds, hold);
     relock_drain_left(client, hold->owner);
 }
 
 void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_ENDED;
-    relock_client_unset_timer(client, &hold->timer);
+    relock_client_unset_hold_timer(client, hold);
     if (hold->is_deferred) {
         hold->is_deferred = false;
         relock_step_pass(hold);
@@ -457,7 +465,8 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
 void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
 {
     if (!hold->detached) {
-        LL_DELETE(hold->resource->holds, hold);
+        hold->has_owner = false;
+        relock_holds_unlist(hold);
         relock_subscription_idle(client, hold->resource);
     }
     relock_holds_forget_loss(client, hold); /* the owner's reference is still there */

@@ -324,7 +324,8 @@ void relock_batch_drop_all(struct relock_client *client) RELOCK_REQUIRES(client-
  */
 
 /* The timer of a hold has run out: renews, checks, loses or settles it. Mutex locked. */
-void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms);
+void relock_watchdog_fire(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Renews a lock that is one key. */
 void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

@@ -72,7 +72,7 @@ static void pass_to_teller(struct relock_client *client, struct relock_hold *hol
         relock_events_add_loss(events, hold);
         return;
     }
-    relock_task_add(&client->guarded.to_tell, &hold->tracked.loss);
+    relock_task_add(&client->guarded.to_tell, &hold->loss);
     relock_cond_signal(&client->has_to_tell);
 }
 
@@ -86,7 +86,7 @@ void relock_losses_take_up(struct relock_client *client, struct relock_task *los
     relock_owner_command_release_lost(client, hold);
     if (!hold->detached) {
         uint64_t owner = hold->owner;
-        int reason = hold->lost_reason;
+        int reason = (int)hold->lost_reason;
 
         relock_mutex_unlock(&client->mutex);
         log_loss(client, lost_on(hold), owner, reason);
@@ -108,7 +108,7 @@ void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
     struct relock_lost what = {
         .name = relock_resource_given(lost_on(hold)),
         .owner = hold->owner,
-        .reason = hold->lost_reason,
+        .reason = (int)hold->lost_reason,
         .hold_count = hold->count,
     };
     const struct relock_told *told = hold->told; /* a reference to the hold keeps it */

@@ -69,6 +69,10 @@ void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* Takes it out of the list of its resource: it is live no more, or it was lost and its owner has
+ * released it. Redis need not report changes any more. */
+void relock_holds_unlist(struct relock_hold *hold);
+
 /* The hold waits no longer for replicas to acknowledge its renewal: see watchdog.c. */
 void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
@@ -149,10 +153,11 @@ bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uin
 /* The command was sent. `node` tracks it; NULL: no node does. */
 void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node);
 
-/* The command was answered. The node that tracked it, perhaps another one, reports the next change.
- * If none did, for example while the slot moves to another node, a check is due soon. The caller
- * arms the timer of the hold. */
-void relock_tracked_answered(struct relock_hold *hold, uint64_t now_ms);
+/* The command was answered. If it was tracked, `tracker`, perhaps another node, reports the next
+ * change. If none does, for example while the slot moves to another node, it is NULL, and a check
+ * is due soon. The caller arms the timer of the hold. */
+void relock_tracked_answered(struct relock_hold *hold, const struct relock_node *tracker,
+                             uint64_t now_ms);
 
 /* A check is due at `at_ms`. The caller arms the timer of the hold. */
 void relock_tracked_set(struct relock_hold *hold, uint64_t at_ms);
@@ -165,9 +170,6 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms);
 
 /* The hold needs no reports any more. */
 void relock_tracked_drop(struct relock_hold *hold);
-
-/* The hold is lost: it will not be tracked again. Returns the task that reports the loss. */
-struct relock_task *relock_tracked_end(struct relock_hold *hold);
 
 /* ---- watchdog ------------------------------------------------------------------------------- */
 
@@ -186,9 +188,11 @@ void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
 void relock_watchdog_ask_again(struct relock_client *client, struct relock_hold *hold, bool renews,
                                enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex);
 
-/* The command for this hold has ended; `verdict` counts with RELOCK_OK. */
+/* The command for this hold has ended; `verdict` counts with RELOCK_OK. `tracker` reports the next
+ * change; NULL: no node does. */
 void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold, bool renews,
-                         int result, enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex);
+                         int result, enum relock_verdict verdict, const struct relock_node *tracker)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Logs that Redis refused the renewal of a hold of this owner, with `error`. Under no mutex. */
 void relock_watchdog_log_refusal(const struct relock_client *client,

@@ -2,6 +2,7 @@
 #include "lock/hold/private.h"
 
 #include "base/clock.h"
+#include "lock/state/keys.h"
 #include "lock/state/kind.h"
 #include "lock/state/step.h"
 #include "lock/wake/outbox.h"
@@ -52,7 +53,7 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
         relock_watchdog_own_change(client, hold->resource);
         relock_echo_release(client, hold->resource);
     }
-    if (result == RELOCK_OK && hold->cache_until_ms > 0)
+    if (result == RELOCK_OK && relock_keys_is_cached(hold->number))
         let_listeners_go_first(hold, reply, now_ms);
     is_over = result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms);
     if (is_over && hold->state == RELOCK_HOLD_SETTLING)

@@ -16,35 +16,24 @@ void relock_tracked_begin(struct relock_client *client, struct relock_hold *hold
 {
     bool is_one_key = hold->resource->kind->renew != NULL;
 
-    hold->tracked.is_first = true;
+    hold->is_unlooked = true;
     if (is_one_key && !(client->options.flags & RELOCK_NO_TRACKING))
         hold->tracked.due_ms = now_ms + MIN_AGE_MS;
 }
 
 void relock_tracked_drop(struct relock_hold *hold)
 {
-    struct relock_resource *primary = hold->resource->primary;
-
-    if (!hold->tracked.node)
+    if (!hold->is_tracked)
         return;
-    hold->tracked.node = NULL;
+    hold->is_tracked = false;
     hold->resource->client->guarded.n_tracked--;
-    DL_DELETE2(primary->tracked, hold, tracked.prev, tracked.next);
-}
-
-struct relock_task *relock_tracked_end(struct relock_hold *hold)
-{
-    relock_tracked_drop(hold);
-    hold->tracked.loss = (struct relock_task){0};
-    return &hold->tracked.loss;
 }
 
 bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms)
 {
     bool is_due = relock_hold_is_live(hold) && hold->tracked.due_ms <= now_ms;
 
-    hold->tracked.tracker = NULL;
-    if (!is_due && !hold->tracked.node)
+    if (!is_due && !hold->is_tracked)
         return false;
     if (is_due)
         hold->tracked.due_ms = RELOCK_NEVER;
@@ -57,37 +46,35 @@ bool relock_tracked_take(struct relock_hold *hold, struct relock_node *node, uin
 
 void relock_tracked_sent(struct relock_hold *hold, const struct relock_node *node)
 {
-    struct relock_resource *primary = hold->resource->primary;
-
     relock_tracked_drop(hold);
     if (!node || !relock_hold_is_live(hold))
         return;
-    hold->tracked.is_first = false;
+    hold->is_unlooked = false;
+    hold->is_tracked = true;
     hold->tracked.node = node;
     hold->resource->client->guarded.n_tracked++;
-    DL_APPEND2(primary->tracked, hold, tracked.prev, tracked.next);
 }
 
-static void retry_later(struct relock_tracked *tracked, uint64_t now_ms)
+static void retry_later(struct relock_hold *hold, uint64_t now_ms)
 {
-    tracked->retry_ms = (uint16_t)relock_backoff_ms(tracked->retry_ms, MIN_RETRY_MS, MAX_RETRY_MS);
-    tracked->due_ms = now_ms + tracked->retry_ms;
+    hold->check_retry_ms =
+        (uint16_t)relock_backoff_ms(hold->check_retry_ms, MIN_RETRY_MS, MAX_RETRY_MS);
+    hold->tracked.due_ms = now_ms + hold->check_retry_ms;
 }
 
-void relock_tracked_answered(struct relock_hold *hold, uint64_t now_ms)
+void relock_tracked_answered(struct relock_hold *hold, const struct relock_node *tracker,
+                             uint64_t now_ms)
 {
-    struct relock_tracked *tracked = &hold->tracked;
-
-    if (!tracked->node)
+    if (!hold->is_tracked)
         return; /* it was not tracked, or a report has come meanwhile */
-    if (tracked->tracker) {
-        tracked->node = tracked->tracker;
-        tracked->retry_ms = 0;
+    if (tracker) {
+        hold->tracked.node = tracker;
+        hold->check_retry_ms = 0;
         return;
     }
     relock_tracked_drop(hold);
     if (relock_hold_is_live(hold))
-        retry_later(tracked, now_ms);
+        retry_later(hold, now_ms);
 }
 
 void relock_tracked_set(struct relock_hold *hold, uint64_t at_ms)
@@ -102,7 +89,7 @@ uint64_t relock_tracked_pace(struct relock_hold *hold, uint64_t now_ms)
      * There is one such report for each renewal, so they are not many. */
     if (hold->confirms && hold->confirm->sent_ms >= hold->sent_ms)
         return now_ms;
-    return relock_pace_next(&hold->tracked.pause_ms, hold->sent_ms, now_ms,
+    return relock_pace_next(&hold->check_pause_ms, hold->sent_ms, now_ms,
                             relock_hold_renewal_ms(hold->renewal_ms));
 }
 

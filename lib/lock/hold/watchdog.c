@@ -259,18 +259,31 @@ static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUI
 {
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
-        if (hold->tracked.node)
+        if (hold->is_tracked)
             hear(client, hold, now_ms);
     }
+}
+
+static void hear_of_side(struct relock_client *client, const struct relock_resource *side,
+                         uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    LL_FOREACH(side->holds, hold)
+    if (hold->is_tracked)
+        hear(client, hold, now_ms);
 }
 
 static void hear_of(struct relock_client *client, const struct relock_resource *primary,
                     uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
-    while (primary->tracked)
-        hear(client, primary->tracked, now_ms);
+    const struct relock_resource *readers = relock_resource_readers(primary);
+
+    hear_of_side(client, primary, now_ms);
+    if (readers)
+        hear_of_side(client, readers, now_ms);
 }
 
 void relock_watchdog_own_change(struct relock_client *client, struct relock_resource *resource)
@@ -306,9 +319,8 @@ static const struct relock_node *node_of(struct relock_client *client,
 static bool is_to_be_tracked(struct relock_client *client, const struct relock_hold *hold,
                              const struct relock_node *node)
 {
-    return relock_hold_is_live(hold) && !hold->tracked.node &&
-           hold->tracked.due_ms == RELOCK_NEVER && hold->resource->kind->renew &&
-           node_of(client, hold) == node;
+    return relock_hold_is_live(hold) && !hold->is_tracked && hold->tracked.due_ms == RELOCK_NEVER &&
+           hold->resource->kind->renew && node_of(client, hold) == node;
 }
 
 /* When a node reports no more, its holds may have another one. */
@@ -318,9 +330,9 @@ void relock_watchdog_tracking(struct relock_client *client, const struct relock_
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
-        bool was_tracked = hold->tracked.node == node;
+        bool was_tracked = hold->is_tracked && hold->tracked.node == node;
 
         if (is_on ? is_to_be_tracked(client, hold, node) : was_tracked)
             check_at(client, hold, now_ms, now_ms);
@@ -332,9 +344,9 @@ void relock_watchdog_follow(struct relock_client *client)
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
-        if (hold->tracked.node && node_of(client, hold) != hold->tracked.node)
+        if (hold->is_tracked && node_of(client, hold) != hold->tracked.node)
             check_at(client, hold, now_ms, now_ms);
     }
 }
@@ -369,7 +381,8 @@ static void take_verdict(struct relock_client *client, struct relock_hold *hold,
 /* The answer to a renewal, or none: `verdict` counts with RELOCK_OK. Returns whether to log that
  * Redis refused it. */
 static bool end_renewal(struct relock_client *client, struct relock_hold *hold, int result,
-                        enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex)
+                        enum relock_verdict verdict, const struct relock_node *tracker)
+    RELOCK_REQUIRES(client->mutex)
 {
     bool is_live = relock_hold_is_live(hold);
 
@@ -378,8 +391,8 @@ static bool end_renewal(struct relock_client *client, struct relock_hold *hold, 
         take_verdict(client, hold, verdict);
     else if (is_live)
         relock_let_go_suspect(client, hold, result);
-    relock_tracked_answered(hold, relock_clock_now_ms());
-    if (result == RELOCK_OK && !hold->tracked.tracker)
+    relock_tracked_answered(hold, tracker, relock_clock_now_ms());
+    if (result == RELOCK_OK && !hold->is_tracked)
         relock_watchdog_own_change(client, hold->resource);
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
@@ -404,14 +417,15 @@ void relock_watchdog_log_refusal(const struct relock_client *client,
 /* ---- checks -------------------------------------------------------------------------------- */
 
 static void end_check(struct relock_client *client, struct relock_hold *hold, int result,
-                      enum relock_verdict verdict) RELOCK_REQUIRES(client->mutex)
+                      enum relock_verdict verdict, const struct relock_node *tracker)
+    RELOCK_REQUIRES(client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
 
     relock_shortcut_close(hold->resource);
     if (result == RELOCK_OK && relock_verdict_loss(verdict))
         relock_cache_lose(client, hold, relock_verdict_loss(verdict), now_ms);
-    relock_tracked_answered(hold, now_ms);
+    relock_tracked_answered(hold, tracker, now_ms);
     relock_holds_end_check(client, hold, now_ms);
 }
 
@@ -436,7 +450,7 @@ static void on_looked(void *arg, int result, const struct redisReply *reply)
     uint64_t now_ms = relock_clock_now_ms();
 
     relock_mutex_lock(&client->mutex);
-    relock_tracked_answered(hold, now_ms);
+    relock_tracked_answered(hold, client->tracker, now_ms);
     if (result == RELOCK_OK && !is_there(hold, reply))
         relock_tracked_set(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
@@ -477,9 +491,9 @@ static void on_answered(struct relock_hold *hold, bool renews, int result,
     verdict = judge(hold, &result, reply);
     is_misled = is_misled && verdict == RELOCK_VERDICT_DONE && relock_batch_distrust(client);
     if (renews)
-        is_refused = end_renewal(client, hold, result, verdict);
+        is_refused = end_renewal(client, hold, result, verdict, client->tracker);
     else
-        end_check(client, hold, result, verdict);
+        end_check(client, hold, result, verdict, client->tracker);
     relock_mutex_unlock(&client->mutex); /* the reference keeps the resource meanwhile */
     if (is_refused)
         relock_watchdog_log_refusal(client, hold->resource, owner, result,
@@ -520,7 +534,7 @@ static int send_request(struct relock_client *client, struct relock_hold *hold,
                         struct relock_node *node, bool renews, bool is_tracked)
     RELOCK_REQUIRES(client->mutex)
 {
-    bool looks = !renews && is_tracked && hold->tracked.is_first && !hold->is_missed &&
+    bool looks = !renews && is_tracked && hold->is_unlooked && !hold->is_missed &&
                  hold->resource->kind->look;
     struct relock_request request;
 
@@ -530,9 +544,8 @@ static int send_request(struct relock_client *client, struct relock_hold *hold,
         relock_request_look(&request, hold);
     else
         relock_request_check(&request, hold);
-    hold->tracked.tracker = NULL;
     if (is_tracked)
-        request.call.tracker = &hold->tracked.tracker;
+        request.call.tracker = &client->tracker;
     return send(client, hold, node, &request, renews ? on_renewed : looks ? on_looked : on_checked);
 }
 
@@ -552,18 +565,18 @@ void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
 
         if (is_tracked)
             relock_tracked_retry(hold, now_ms);
-        relock_watchdog_end(client, hold, renews, r, verdict);
+        relock_watchdog_end(client, hold, renews, r, verdict, NULL);
     }
     relock_holds_arm(client, hold, now_ms);
 }
 
 void relock_watchdog_end(struct relock_client *client, struct relock_hold *hold, bool renews,
-                         int result, enum relock_verdict verdict)
+                         int result, enum relock_verdict verdict, const struct relock_node *tracker)
 {
     if (renews)
-        (void)end_renewal(client, hold, result, verdict);
+        (void)end_renewal(client, hold, result, verdict, tracker);
     else
-        end_check(client, hold, result, verdict);
+        end_check(client, hold, result, verdict, tracker);
 }
 
 /* Finds the node of the lock, and whether the node is to track the command that is due; if the node
@@ -612,12 +625,8 @@ static void check(struct relock_client *client, struct relock_hold *hold, uint64
 
 /* ---- the timer ----------------------------------------------------------------------------- */
 
-/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
-RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms)
+void relock_watchdog_fire(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
-    struct relock_hold *hold = RELOCK_CONTAINER(struct relock_hold, timer, timer);
-    struct relock_client *client = hold->resource->client;
-
     relock_shortcut_close(hold->resource);
     if (hold->state == RELOCK_HOLD_SETTLING || hold->state == RELOCK_HOLD_LOST) {
         relock_settle_step(client, hold, now_ms);
@@ -645,7 +654,7 @@ void relock_watchdog_up(struct relock_client *client)
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         if (hold->command != RELOCK_HOLD_NOTHING_SENT)
             continue;

@@ -49,6 +49,7 @@ void relock_client_unref(struct relock_client *client)
     relock_cond_deinit(&client->has_to_tell);
     relock_cond_deinit(&client->changed);
     relock_mutex_deinit(&client->mutex);
+    relock_pool_deinit(&client->guarded.holds);
     free((char *)client->options.name_prefix);
     free(client);
 }

@@ -15,6 +15,7 @@
 
 #include "base/ident.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/timer.h"
@@ -128,6 +129,9 @@ enum relock_inbox_state {
 /* So many lists share the waits that sleep, by owner. */
 #define RELOCK_ASLEEP_PARTS 256
 
+/* So many lists share the steps that follow a hold, by the number of the hold. */
+#define RELOCK_FOLLOWER_PARTS 256
+
 /* Renewals and checks of many locks by one script: hold/batch.h. */
 struct relock_batches {
     struct relock_batch *open; /* to be sent in this iteration of the I/O thread, oldest first */
@@ -203,8 +207,8 @@ struct relock_client {
     struct relock_loop *loop;
     struct relock_switches *switches; /* used by the I/O thread */
 
-    /* Called when the timer of a hold is due. */
-    void (*fire_hold)(struct relock_timer *timer, uint64_t now_ms);
+    /* See call.h: of the last answer to a tracked command about one hold. The I/O thread alone. */
+    const struct relock_node *tracker;
 
     /* Called when a shortcut is closed: this owner has had the kept lock since `since_us`. */
     void (*take_kept)(struct relock_resource *resource, uint64_t owner, uint64_t since_us);
@@ -236,7 +240,7 @@ struct relock_client {
         uint64_t moment; /* counts events of locks: a millisecond is too long to order them */
 
         struct relock_table resources;     /* by name: see resource.h */
-        struct relock_hold *holds;         /* all, including those not yet granted */
+        struct relock_pool holds;          /* all, including those not yet granted */
         struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
         struct relock_shortcut *shortcuts; /* that are open */
         struct relock_batches batches;     /* changed by batch.c alone */
@@ -271,11 +275,13 @@ struct relock_client {
          */
         struct relock_task *tasks;
         struct relock_timers timers;
+        struct relock_heap due;        /* holds, by their timers */
         struct relock_waiter *waiting; /* acquires that wait for this server */
         unsigned n_tracked;            /* holds whose changes Redis reports: tracked.c */
         unsigned n_threadless;         /* acquires that wait without a thread */
-        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.c */
-        uint64_t n_searches;                               /* for deadlocks */
+        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS];    /* see deadlock.c */
+        uint64_t n_searches;                                  /* for deadlocks */
+        struct relock_step *followers[RELOCK_FOLLOWER_PARTS]; /* see step.h */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t silence_fired_ms;   /* when it last fired; the sockets have been read since */
         struct relock_timer alarm;   /* due when the timer was that last woke the I/O thread */
@@ -317,6 +323,19 @@ struct relock_client *relock_client_alloc(void);
  * copy of the mutex may be locked for ever. Under no mutex. */
 void relock_client_unref(struct relock_client *client);
 
+/* All holds, in some order: the first one for NULL. Returns NULL at the end. Meanwhile others may
+ * begin, which may be missed, and end. */
+static inline struct relock_hold *relock_client_next_hold(const struct relock_client *client,
+                                                          const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return relock_pool_next(&client->guarded.holds, hold, hold ? hold->nth : 0);
+}
+
+#define RELOCK_HOLDS_FOREACH(client, hold)                         \
+    for ((hold) = relock_client_next_hold((client), NULL); (hold); \
+         (hold) = relock_client_next_hold((client), (hold)))
+
 /* Whether every owner may acquire. After a shutdown, some still may: drain.c. */
 static inline bool relock_client_is_open(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
@@ -344,11 +363,20 @@ void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mu
 void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Sets a timer of this client; wakes the I/O thread if it would sleep for too long. */
+/* Set a timer, or that of a hold; wake the I/O thread if it would sleep for too long. */
 static inline void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
                                            uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_timer_set(&client->guarded.timers, timer, due_ms);
+    if (due_ms < client->guarded.iteration_at_ms)
+        relock_client_wake_for(client, due_ms);
+}
+
+static inline void relock_client_set_hold_timer(struct relock_client *client,
+                                                struct relock_hold *hold, uint64_t due_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_heap_set(&client->guarded.due, &hold->timer, due_ms);
     if (due_ms < client->guarded.iteration_at_ms)
         relock_client_wake_for(client, due_ms);
 }
@@ -358,6 +386,13 @@ static inline void relock_client_unset_timer(struct relock_client *client,
     RELOCK_REQUIRES(client->mutex)
 {
     relock_timer_unset(&client->guarded.timers, timer);
+}
+
+static inline void relock_client_unset_hold_timer(struct relock_client *client,
+                                                  struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_heap_unset(&client->guarded.due, &hold->timer);
 }
 
 /* A layer takes part in the life of the client from now on. Returns its state of this size, with 0

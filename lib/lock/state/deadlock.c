@@ -77,9 +77,10 @@ STEP void follow_holders(struct search *search, struct relock_resource *resource
 {
     const struct relock_hold *hold;
 
-    DL_FOREACH(holds, hold)
+    LL_FOREACH(holds, hold)
     {
-        if (hold->keeping != RELOCK_HOLD_FIXED && relock_hold_is_certain(hold, search->now_ms))
+        if (!hold->detached && hold->keeping != RELOCK_HOLD_FIXED &&
+            relock_hold_is_certain(hold, search->now_ms))
             follow(search, resource, hold->owner);
     }
 }

@@ -42,6 +42,6 @@ bool relock_events_end(struct relock_events *events, struct relock_event *event)
 
 void relock_events_add_loss(struct relock_events *events, struct relock_hold *hold)
 {
-    relock_task_add(&events->losses, &hold->tracked.loss);
+    relock_task_add(&events->losses, &hold->loss);
     signal_descriptor(events);
 }

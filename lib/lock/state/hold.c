@@ -1,5 +1,7 @@
 #include "lock/state/hold.h"
 
+#include "lock/state/keys.h"
+
 #include "base/clock.h"
 #include "lock/state/resource.h"
 
@@ -59,6 +61,14 @@ uint64_t relock_hold_spread_ms(uint64_t serial, uint64_t interval_ms)
     uint64_t part = serial * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SPREAD_BITS);
 
     return interval_ms * part >> SPREAD_BITS;
+}
+
+#define ORDER_BITS 10 /* tell holds of the same microsecond apart */
+
+uint64_t relock_hold_order(const struct relock_hold *hold)
+{
+    return hold->since_us << ORDER_BITS |
+           (relock_keys_serial(hold->number) & ((1U << ORDER_BITS) - 1));
 }
 
 uint64_t relock_hold_retry_ms(uint64_t lease_ms)

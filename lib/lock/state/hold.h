@@ -14,7 +14,7 @@
 #define RELOCK_HOLD_H
 
 #include "base/hash.h"
-#include "base/timer.h"
+#include "base/heap.h"
 #include "lock/state/task.h"
 
 #include <relock.h>
@@ -56,7 +56,7 @@ enum relock_hold_command {
 /* Where a loss is on its way to the owner. */
 enum relock_hold_notice {
     RELOCK_HOLD_NO_NOTICE,  /* nowhere: not lost, or reported */
-    RELOCK_HOLD_TO_TAKE_UP, /* its task `tracked.loss` is posted, for the I/O thread */
+    RELOCK_HOLD_TO_TAKE_UP, /* its task `loss` is posted, for the I/O thread */
     RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for whoever calls on_lost */
     RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
@@ -73,22 +73,10 @@ struct relock_told {
     struct relock_events *events; /* for on_lost: of a hold, a reference; NULL: it has a thread */
 };
 
-/* Whether Redis reports the next change of the lock. Changed by tracked.c alone. A hold is tracked
- * only until it is lost, so the report of its loss has the same memory: see relock_tracked_end. */
+/* Whether Redis reports the next change of the lock. Changed by tracked.c alone. */
 struct relock_tracked {
-    const struct relock_node *node;    /* that reports it; NULL: none does. Only to be compared */
-    const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
-    union {
-        struct {                             /* until it is lost */
-            struct relock_hold *next, *prev; /* of the primary resource, if `node` */
-            uint64_t due_ms;                 /* when a check is to have it tracked; RELOCK_NEVER:
-                                                not */
-        };
-        struct relock_task loss; /* see `notice` of the hold; changed by holds.c and losses.c */
-    };
-    uint32_t pause_ms; /* since the last command, before the next check */
-    uint16_t retry_ms; /* after the last command that was not tracked; or 0 */
-    bool is_first;     /* no command of it was tracked yet: see kind->look */
+    const struct relock_node *node; /* that reports it, if `is_tracked`. Only to be compared */
+    uint64_t due_ms;                /* when a check is to have it tracked; RELOCK_NEVER: not */
 };
 
 /* watchdog.c has the transitions. */
@@ -112,21 +100,21 @@ struct relock_confirm {
 struct relock_hold {
     struct relock_resource *resource; /* a reference; constant */
     uint64_t number;                  /* constant */
-    uint64_t serial;                  /* grows from hold to hold of the client; constant */
     unsigned refs;
+    unsigned count; /* levels */
 
     /* Bit-fields share a memory location, so the mutex guards all of them. */
     enum relock_hold_state state : 8;
-    enum relock_hold_keeping keeping : 8;
-    enum relock_hold_command command : 8;
-    enum relock_hold_notice notice : 8;
-    int lost_reason : 8;     /* RELOCK_LOST_*, when lost */
-    bool detached : 1;       /* see relock_holds_new; constant */
-    bool observer_tells : 1; /* on_lost is called only if no observer reports the loss */
-    bool is_own : 1;         /* acquired by its owner, not only by a call that collects several */
-    bool busy : 1;           /* its owner's command is in flight: the next one waits */
-    bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
-    bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */
+    enum relock_hold_keeping keeping : 4;
+    enum relock_hold_command command : 4;
+    enum relock_hold_notice notice : 4;
+    unsigned lost_reason : 4; /* RELOCK_LOST_*, when lost */
+    bool detached : 1;        /* see relock_holds_new; constant */
+    bool observer_tells : 1;  /* on_lost is called only if no observer reports the loss */
+    bool is_own : 1;          /* acquired by its owner, not only by a call that collects several */
+    bool busy : 1;            /* its owner's command is in flight: the next one waits */
+    bool count_dirty : 1;     /* Redis may have another count: the last command was not granted */
+    bool unannounced : 1;     /* its loss waits: the program has not heard of the grant */
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
     bool is_reused : 1;     /* an owner has acquired it from memory, by keeping */
     bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
@@ -134,44 +122,57 @@ struct relock_hold {
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
     bool is_deferred : 1;   /* call/defer.c has sent its release, which has not ended */
     bool confirms : 1;      /* it has `confirm`; constant */
-    unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
+    bool has_owner : 1;     /* from its grant to the release of its last level */
+    bool is_tracked : 1;    /* Redis reports the next change */
+    bool is_unlooked : 1;   /* no command of it was tracked yet: see kind->look */
+    uint8_t nth;            /* its place in the pool; constant */
+    uint16_t n_unanswered;  /* commands without a reply yet, besides `command` */
+
+    /* Of checks; changed by tracked.c alone. */
+    uint32_t check_pause_ms; /* since the last command, before the next one */
+    uint16_t check_retry_ms; /* after the last command that was not tracked; or 0 */
+
+    uint16_t acked_replicas; /* of the acquire */
 
     uint64_t owner;
     union {                     /* by the kind */
         uint64_t fencing_token; /* of a fenced lock; else 0 */
         uint64_t n_permits;     /* of a semaphore; constant */
     };
-    unsigned count;          /* levels */
-    unsigned acked_replicas; /* of the acquire */
     uint64_t lease_ms;       /* the longest lease requested so far */
     uint64_t renewal_ms;     /* the lease that the watchdog requests */
     uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
-    uint64_t cap_ms;         /* from then on it is not renewed */
-    uint64_t cache_until_ms; /* it may be cached until then; 0: never */
 
     uint64_t since_us; /* when its owner acquired it */
 
-    struct relock_timer timer;
-    uint64_t renew_at_ms; /* when the I/O thread sends its next command */
+    struct relock_heap_link timer; /* set to when the I/O thread has to act on it */
+    uint64_t renew_at_ms;          /* when the I/O thread sends its next command */
     union {
         uint64_t sent_ms;                      /* when it sent the last one */
         const struct relock_resource *lost_on; /* of a collection, for which it sends nothing: see
                                                   relock_hold_lost_on */
     };
-    struct relock_tracked tracked;
+    union {
+        struct { /* until it is lost */
+            struct relock_tracked tracked;
+            uint64_t cap_ms;         /* from then on it is not renewed */
+            uint64_t cache_until_ms; /* it may be cached until then; 0: never */
+        };
+        struct relock_task loss; /* see `notice`; changed by holds.c and losses.c */
+    };
     struct relock_told *told; /* of a loss; NULL: nobody */
 
     struct relock_observer *observers;
-    void *data; /* of the operations of its kind; constant once held */
 
-    /* The connection to kill before the next command. Used by the thread that made the hold busy,
-     * releases it or settles it: one at a time. */
-    struct relock_conn_id *fence;
+    union {
+        /* The connection to kill before the next command. Used by the thread that made the hold
+         * busy, releases it or settles it: one at a time. */
+        struct relock_conn_id *fence;
 
-    struct relock_step *followers; /* calls that go on when the hold is free for them: step.h */
+        void *data; /* of a composite: of the operations of its kind; constant once held */
+    };
 
-    struct relock_hold *next;                      /* holds with levels, of the resource */
-    struct relock_hold *client_next, *client_prev; /* all holds of the client */
+    struct relock_hold *next; /* of the resource, see there */
 
     struct relock_confirm confirm[]; /* one, or none: no replica is to acknowledge */
 };
@@ -194,6 +195,9 @@ uint64_t relock_hold_meeting_ms(uint64_t due_ms, uint64_t interval_ms, uint64_t 
  * than the interval between renewals, and for each `serial` by another part of it. */
 uint64_t relock_hold_spread_ms(uint64_t serial, uint64_t interval_ms);
 
+/* A number that is higher for the later of two holds that the same owner has acquired. */
+uint64_t relock_hold_order(const struct relock_hold *hold);
+
 /* How soon a failed renewal is repeated. */
 uint64_t relock_hold_retry_ms(uint64_t lease_ms);
 
@@ -202,7 +206,7 @@ bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
 
 static inline struct relock_hold *relock_hold_of_loss(struct relock_task *loss)
 {
-    return RELOCK_CONTAINER(struct relock_hold, tracked.loss, loss);
+    return RELOCK_CONTAINER(struct relock_hold, loss, loss);
 }
 
 /* The queue in which its loss is told; NULL: none, or the thread that calls on_lost tells it. */

@@ -166,6 +166,18 @@ uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached)
            (serial % (RELOCK_SERIALS_CACHED - 1));
 }
 
+bool relock_keys_is_cached(uint64_t number)
+{
+    return number % RELOCK_SERIALS >= RELOCK_SERIALS_CACHED;
+}
+
+uint64_t relock_keys_serial(uint64_t number)
+{
+    uint64_t last = number % RELOCK_SERIALS;
+
+    return last >= RELOCK_SERIALS_CACHED ? last - RELOCK_SERIALS_CACHED : last - 1;
+}
+
 /* ---- tokens -------------------------------------------------------------------------------- */
 
 #define ROUNDS 32

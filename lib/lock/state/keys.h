@@ -107,6 +107,13 @@ size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
 /* The number of the client's `serial`th hold; the serial alone makes it unique. */
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached);
 
+/* Whether the number was made with `is_cached`. */
+bool relock_keys_is_cached(uint64_t number);
+
+/* The serial in a number. It grows from hold to hold of a client, and begins anew after half a
+ * billion. */
+uint64_t relock_keys_serial(uint64_t number);
+
 #define RELOCK_TOKENS_PREFIX 12 /* bytes with which all tokens of a client begin */
 
 /*

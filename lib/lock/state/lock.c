@@ -5,8 +5,19 @@
 
 #include <stdlib.h>
 
-/* All but the name. Other threads read the client of a resource at any time, so `first` has it from
- * the beginning. */
+static struct relock_lock *make_named(struct relock_client *client,
+                                      struct relock_resource *resource,
+                                      const struct relock_resource *named)
+{
+    struct relock_named_lock *new = malloc(sizeof(*new));
+
+    if (!new)
+        return NULL;
+    *new = (struct relock_named_lock){{.client = client, .resource = resource}, named};
+    return &new->lock;
+}
+
+/* Other threads read the client of a resource at any time, so `first` has it from the beginning. */
 static struct relock_lock *make_room(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex)
 {
@@ -25,11 +36,12 @@ static struct relock_lock *make_room(struct relock_client *client, struct relock
 struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
                                     const struct relock_resource *named)
 {
-    struct relock_lock *new = make_room(client, resource);
+    bool has_own_name = resource->role == RELOCK_RESOURCE_UNLISTED;
+    struct relock_lock *new =
+        has_own_name ? make_named(client, resource, named) : make_room(client, resource);
 
     if (!new)
         return NULL;
-    new->named = named;
     resource->n_handles++;
     client->guarded.refs++;
     return new;
@@ -41,12 +53,13 @@ static void make_way(struct relock_client *client, const char *name, size_t len)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *found = relock_resources_find_key(client, name, len);
+    struct relock_hold *cached = found ? relock_resource_cached(found) : NULL;
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (!found || !relock_resource_cached(found) || found->n_handles > 0)
+    if (!cached || found->n_handles > 0)
         return;
-    found->cached->cache_until_ms = now_ms;
-    relock_client_set_timer(client, &found->cached->timer, now_ms);
+    cached->cache_until_ms = now_ms;
+    relock_client_set_hold_timer(client, cached, now_ms);
 }
 
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
@@ -104,7 +117,7 @@ void relock_client_log_refusal(struct relock_client *client, const char *what)
 void relock_lock_log_refusal(const struct relock_lock *lock, const char *what)
 {
     if (lock)
-        log_invalid(lock->client, lock->named, what);
+        log_invalid(lock->client, relock_lock_named(lock), what);
 }
 
 static void log_refusal(const struct relock_client *client, const char *name, const char *why)
@@ -145,7 +158,7 @@ static void warn_if_held(struct relock_client *client, const struct relock_lock 
     RELOCK_REQUIRES(client->mutex)
 {
     relock_shortcut_close(lock->resource);
-    if (lock->resource->n_handles > 1 || !lock->resource->holds)
+    if (lock->resource->n_handles > 1 || !relock_resource_is_owned(lock->resource))
         return;
     relock_lock_log_under(client, lock, 0,
                           "its last handle was freed while this process holds it; release it "
@@ -211,18 +224,19 @@ struct relock_lock *relock_lock_free(struct relock_lock *lock)
 
 const char *relock_lock_name(const struct relock_lock *lock)
 {
-    return lock ? relock_resource_given(lock->named) : "";
+    return lock ? relock_resource_given(relock_lock_named(lock)) : "";
 }
 
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why)
 {
     struct relock_cause cause = {what, result};
-    struct relock_subject subject = {relock_resource_given(lock->named), owner, result};
+    const struct relock_resource *named = relock_lock_named(lock);
+    struct relock_subject subject = {relock_resource_given(named), owner, result};
     char name[RELOCK_LOG_NAME_MAX];
     const struct relock_log *log = &lock->client->log;
 
-    (void)relock_log_name(lock->named->name, name);
+    (void)relock_log_name(named->name, name);
     if (owner == 0)
         relock_log_about(log, cause, &subject, "%s: %s", name, what);
     else

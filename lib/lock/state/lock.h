@@ -2,6 +2,7 @@
  * Lock - a handle of the program: the name of a lock on a client
  *
  * One handle of a lock is part of its resource: the first one, and when that was freed, the next.
+ * Those of unlisted resources have memory of their own, with the name.
  *
  * Threads: as the public header says.
  */
@@ -18,8 +19,8 @@
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock);
 
-/* Makes a handle for a resource, and passes it the caller's reference. It has the name of `named`.
- * NULL when out of memory. */
+/* Makes a handle for a resource, and passes it the caller's reference. It has the name of `named`,
+ * which is the resource itself unless that is unlisted. NULL when out of memory. */
 struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
                                     const struct relock_resource *named)
     RELOCK_REQUIRES(client->mutex);

@@ -303,10 +303,11 @@ struct relock_hold *relock_resource_find_released(struct relock_resource *resour
 
     if (!found || !resource->kind->has_permits)
         return found;
-    DL_FOREACH(found->next, hold)
+    LL_FOREACH(found->next, hold)
     {
-        if (hold->owner == owner && (rank(hold) > rank(found) ||
-                                     (rank(hold) == rank(found) && hold->serial > found->serial)))
+        if (hold->has_owner && hold->owner == owner &&
+            (rank(hold) > rank(found) ||
+             (rank(hold) == rank(found) && relock_hold_order(hold) > relock_hold_order(found))))
             found = hold;
     }
     return found;
@@ -324,25 +325,26 @@ struct relock_hold *relock_resource_find_weakest(struct relock_resource *resourc
 
     if (!found || !resource->kind->has_permits)
         return found;
-    DL_FOREACH(found->next, hold)
+    LL_FOREACH(found->next, hold)
     {
-        if (hold->owner == owner && certain_until_ms(hold) < certain_until_ms(found))
+        if (hold->has_owner && hold->owner == owner &&
+            certain_until_ms(hold) < certain_until_ms(found))
             found = hold;
     }
     return found;
 }
 
 struct relock_hold *relock_resource_find_younger(struct relock_resource *resource, uint64_t owner,
-                                                 uint64_t serial)
+                                                 uint64_t order)
 {
     struct relock_hold *found = NULL;
     struct relock_hold *hold;
 
     relock_shortcut_close(resource);
-    DL_FOREACH(resource->holds, hold)
+    LL_FOREACH(resource->holds, hold)
     {
-        if (hold->owner == owner && hold->serial > serial &&
-            (!found || hold->serial < found->serial))
+        if (hold->has_owner && hold->owner == owner && relock_hold_order(hold) > order &&
+            (!found || relock_hold_order(hold) < relock_hold_order(found)))
             found = hold;
     }
     return found;
@@ -354,9 +356,9 @@ struct relock_hold *relock_resource_find_number(struct relock_resource *resource
     struct relock_hold *hold;
 
     relock_shortcut_close(resource);
-    DL_FOREACH(resource->holds, hold)
+    LL_FOREACH(resource->holds, hold)
     {
-        if (hold->owner == owner && hold->number == number)
+        if (hold->has_owner && hold->owner == owner && hold->number == number)
             return hold;
     }
     return NULL;

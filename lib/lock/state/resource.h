@@ -221,11 +221,16 @@ struct relock_contention {
 /* To be read for a resource that has none. */
 extern const struct relock_contention relock_no_contention;
 
-/* A handle: see lock.h. */
+/* A handle: see lock.h. Constant. */
 struct relock_lock {
-    struct relock_client *client;        /* a reference; constant */
-    struct relock_resource *resource;    /* a reference; constant */
-    const struct relock_resource *named; /* has its name, and lives as long; constant */
+    struct relock_client *client;     /* a reference */
+    struct relock_resource *resource; /* a reference */
+};
+
+/* A handle of an unlisted resource, which may have handles of several names. Constant. */
+struct relock_named_lock {
+    struct relock_lock lock;             /* first */
+    const struct relock_resource *named; /* has the name of this handle, and lives as long */
 };
 
 struct relock_resource {
@@ -257,10 +262,8 @@ struct relock_resource {
         } unlisted;
     } as;
 
-    struct relock_hold *holder;  /* of the local owner, which holds the lock or is releasing it */
-    struct relock_hold *holds;   /* all with levels: the holder's and lost ones */
-    struct relock_hold *cached;  /* stays for the next local owner, while no call waits; or NULL */
-    struct relock_hold *tracked; /* of a primary: its tracked holds, and those of secondaries */
+    struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
+    struct relock_hold *holds;  /* live ones, and lost ones until their owners have released them */
     struct relock_deferral *deferrals; /* of a primary: releases that call/defer.c sent, until they
                                           have ended */
     uint64_t taken_ms;                 /* when this process acquired the lock from Redis */
@@ -332,6 +335,14 @@ static inline struct relock_resource *relock_resource_wanted(const struct relock
     return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
 }
 
+/* A resource with the name of this handle. */
+static inline const struct relock_resource *relock_lock_named(const struct relock_lock *lock)
+{
+    return lock->resource->role == RELOCK_RESOURCE_UNLISTED
+               ? ((const struct relock_named_lock *)lock)->named
+               : lock->resource;
+}
+
 /* The name in the program. */
 static inline const char *relock_resource_given(const struct relock_resource *resource)
 {
@@ -362,11 +373,31 @@ static inline struct relock_text relock_resource_key(const struct relock_resourc
     return (struct relock_text){resource->name, resource->name_len};
 }
 
-/* The hold that stays for the next local owner; NULL: none does. */
+/* The cached hold, as the structs say while a shortcut is open; NULL: there is none. */
+static inline struct relock_hold *relock_resource_kept(const struct relock_resource *resource)
+{
+    struct relock_hold *hold = resource->holds;
+
+    while (hold && hold->state != RELOCK_HOLD_CACHED)
+        hold = hold->next;
+    return hold;
+}
+
+/* The hold that stays for the next local owner, while no call waits; NULL: none does. */
 static inline struct relock_hold *relock_resource_cached(struct relock_resource *resource)
 {
     relock_shortcut_close(resource);
-    return resource->cached;
+    return relock_resource_kept(resource);
+}
+
+/* Whether some owner has a hold of it, perhaps a lost one. */
+static inline bool relock_resource_is_owned(const struct relock_resource *resource)
+{
+    const struct relock_hold *hold = resource->holds;
+
+    while (hold && !hold->has_owner)
+        hold = hold->next;
+    return hold != NULL;
 }
 
 /* The hold of an owner that has levels, NULL when it has none. Of a semaphore an owner may have
@@ -377,8 +408,8 @@ static inline struct relock_hold *relock_resource_find(struct relock_resource *r
     struct relock_hold *hold;
 
     relock_shortcut_close(resource);
-    DL_FOREACH(resource->holds, hold)
-    if (hold->owner == owner)
+    LL_FOREACH(resource->holds, hold)
+    if (hold->has_owner && hold->owner == owner)
         return hold;
     return NULL;
 }
@@ -396,9 +427,9 @@ struct relock_hold *relock_resource_find_released(struct relock_resource *resour
 /* The hold that ends the owner's certainty first; NULL: it has none. */
 struct relock_hold *relock_resource_find_weakest(struct relock_resource *resource, uint64_t owner);
 
-/* The owner's oldest hold that is younger than `serial`; NULL: it has none. */
+/* The owner's first hold whose relock_hold_order() is above `order`; NULL: it has none. */
 struct relock_hold *relock_resource_find_younger(struct relock_resource *resource, uint64_t owner,
-                                                 uint64_t serial);
+                                                 uint64_t order);
 
 /* The hold with this number, of the owner; NULL: it has ended. */
 struct relock_hold *relock_resource_find_number(struct relock_resource *resource, uint64_t owner,

@@ -1,6 +1,7 @@
 #include "lock/state/step.h"
 
 #include "base/hash.h"
+#include "lock/state/resource.h"
 #include "redis/server/loop.h"
 
 /* Unchecked: the callers hold the mutex of the step's client. */
@@ -45,24 +46,46 @@ void relock_step_post_fired(struct relock_client *client)
 
 /* ---- behind a hold ------------------------------------------------------------------------- */
 
+/* Few steps follow a hold, and few holds are followed, so holds have no lists of their own.
+ * Unchecked: the callers hold the mutex of the hold's client. */
+RELOCK_UNCHECKED static struct relock_step **list_of(const struct relock_hold *hold)
+{
+    return &hold->resource->client->guarded.followers[hold->number % RELOCK_FOLLOWER_PARTS];
+}
+
 void relock_step_follow(struct relock_step *step, struct relock_hold *hold)
 {
     step->ahead = hold;
-    DL_APPEND2(hold->followers, step, follow_prev, follow_next);
+    DL_APPEND2(*list_of(hold), step, follow_prev, follow_next);
 }
 
 void relock_step_unfollow(struct relock_step *step)
 {
     if (!step->ahead)
         return;
-    DL_DELETE2(step->ahead->followers, step, follow_prev, follow_next);
+    DL_DELETE2(*list_of(step->ahead), step, follow_prev, follow_next);
     step->ahead = NULL;
+}
+
+/* From `at` on. */
+static struct relock_step *next_follower(const struct relock_hold *hold, struct relock_step *at)
+{
+    while (at && at->ahead != hold)
+        at = at->follow_next;
+    return at;
+}
+
+bool relock_step_is_followed(const struct relock_hold *hold)
+{
+    return next_follower(hold, *list_of(hold)) != NULL;
 }
 
 void relock_step_pass(const struct relock_hold *hold)
 {
-    if (hold->followers && !relock_step_is_blocked(hold))
-        relock_step_post(hold->followers);
+    struct relock_step *first = next_follower(hold, *list_of(hold));
+
+    if (first && !relock_step_is_blocked(hold))
+        relock_step_post(first);
 }
 
 void relock_step_stop(const struct relock_hold *hold)
@@ -71,6 +94,6 @@ void relock_step_stop(const struct relock_hold *hold)
 
     if (!hold->is_deferred)
         return;
-    DL_FOREACH2(hold->followers, at, follow_next)
-    relock_step_post(at);
+    for (at = next_follower(hold, *list_of(hold)); at; at = next_follower(hold, at->follow_next))
+        relock_step_post(at);
 }

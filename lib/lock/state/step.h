@@ -44,6 +44,7 @@ void relock_step_unfire(struct relock_step *step) RELOCK_REQUIRES(relock_process
  */
 void relock_step_follow(struct relock_step *step, struct relock_hold *hold);
 void relock_step_unfollow(struct relock_step *step);
+bool relock_step_is_followed(const struct relock_hold *hold);
 static inline bool relock_step_is_blocked(const struct relock_hold *hold)
 {
     return hold->busy || hold->is_deferred || hold->notice == RELOCK_HOLD_TELLING ||

@@ -10,7 +10,7 @@ bool relock_drain_has_hold(const struct relock_client *client, uint64_t owner)
 {
     const struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         bool is_collected = !hold->is_own && !hold->observers;
 
@@ -44,7 +44,7 @@ void relock_drain_wake(struct relock_client *client)
         hook->ops->end_waits(client);
     }
     /* A call that waits until a command about a hold has ended. */
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    RELOCK_HOLDS_FOREACH(client, hold)
     {
         relock_step_pass(hold);
         relock_step_stop(hold);

@@ -133,7 +133,8 @@ static bool is_used(struct relock_resource *resource)
     bool is_awaited = relock_listeners_await(resource);
 
     if (state == RELOCK_LINE_OUTSIDE)
-        is_awaited |= resource->holder || (resource->kind->is_shared && resource->holds);
+        is_awaited |=
+            resource->holder || (resource->kind->is_shared && relock_resource_is_owned(resource));
     else
         is_awaited &= state == RELOCK_LINE_LISTENING;
     return is_awaited || relock_listeners_wait(resource);

@@ -95,7 +95,7 @@ static void timers_are_popped_in_the_order_of_their_times(void **state)
         assert_non_null(timer);
         assert_int_equal(times[timer - timers], due_ms);
     }
-    assert_null(heap.root);
+    assert_null(heap.heap.root);
 }
 
 static void all_timers_of_one_time_are_popped(void **state)
@@ -127,7 +127,7 @@ static void a_timer_set_anew_is_due_once_at_its_new_time(void **state)
     assert_ptr_equal(relock_timers_pop(&heap, 100), &timers[0]);
     assert_null(relock_timers_pop(&heap, 199));
     assert_ptr_equal(relock_timers_pop(&heap, 200), &timers[1]);
-    assert_null(heap.root);
+    assert_null(heap.heap.root);
 }
 
 static void unsetting_an_unset_timer_does_nothing(void **state)
@@ -144,7 +144,7 @@ static void unsetting_an_unset_timer_does_nothing(void **state)
     assert_int_equal(relock_timers_next_ms(&heap), 100);
     relock_timer_unset(&heap, &timers[1]);
     relock_timer_unset(&heap, &timers[1]);
-    assert_null(heap.root);
+    assert_null(heap.heap.root);
     assert_ptr_equal(timers[1].fire, fire);
 }
 
@@ -177,9 +177,10 @@ static uint64_t model_next_ms(const struct model *model)
 }
 
 /* Checks the links, and that no child is due before its parent. Returns the number of timers. */
-static size_t count_below(const struct relock_timer *parent, const struct relock_timer *child)
+static size_t count_below(const struct relock_heap_link *parent,
+                          const struct relock_heap_link *child)
 {
-    const struct relock_timer *before = parent;
+    const struct relock_heap_link *before = parent;
     size_t n = 0;
 
     for (; child; child = child->next) {
@@ -252,7 +253,7 @@ static void the_next_timer_is_always_the_earliest(void **state)
     for (int step = 0; step < N_STEPS; step++) {
         random_step(&model);
         if (step % 64 == 0)
-            assert_int_equal(count_below(NULL, model.heap.root), model_count(&model));
+            assert_int_equal(count_below(NULL, model.heap.heap.root), model_count(&model));
     }
     assert_int_equal(pop_all(&model.heap, N_TIMES), model_count(&model));
 }

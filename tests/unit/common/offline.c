@@ -30,7 +30,10 @@ int offline_end(void)
     relock_resources_unref(&client, resource);
     relock_cond_deinit(&client.changed);
     relock_mutex_deinit(&client.mutex);
-    return client.guarded.resources.n_links > 0 || client.guarded.holds ? -1 : 0;
+    if (client.guarded.resources.n_links > 0 || relock_client_next_hold(&client, NULL))
+        return -1;
+    relock_pool_deinit(&client.guarded.holds);
+    return 0;
 }
 
 struct relock_hold *offline_acquire(struct relock_waiter *waiter, uint64_t sent_ms)

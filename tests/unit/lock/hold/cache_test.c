@@ -35,7 +35,7 @@ static void a_cached_hold_is_nobodys(void **state)
     assert_null(resource->holder);
     assert_null(relock_resource_find(resource, 1));
     assert_null(relock_holds_find(&client, 0));
-    assert_ptr_equal(resource->cached, hold);
+    assert_ptr_equal(relock_resource_kept(resource), hold);
     assert_int_equal(client.guarded.stats.holds, 0);
     assert_int_equal(client.guarded.stats.kept, 1);
     assert_int_equal(hold->timer.due_ms, resource->taken_ms + KEEP_MS);
@@ -43,7 +43,7 @@ static void a_cached_hold_is_nobodys(void **state)
     assert_int_equal(hold->state, RELOCK_HOLD_CACHED);
 
     leave();
-    assert_null(resource->cached);
+    assert_null(relock_resource_kept(resource));
     assert_int_equal(client.guarded.stats.kept, 0);
 }
 
@@ -67,7 +67,7 @@ static void the_next_owner_gets_the_same_hold_and_verifies_it(void **state)
     assert_int_equal(hold->cap_ms, now_ms + 5000);
     assert_ptr_equal(hold->told->arg, &waiters[1]);
     assert_ptr_equal(resource->holder, hold);
-    assert_null(resource->cached);
+    assert_null(relock_resource_kept(resource));
     assert_int_equal(client.guarded.stats.reused, 1);
     assert_int_equal(client.guarded.stats.holds, 1);
     assert_int_equal(hold->timer.due_ms, now_ms + 5);
@@ -97,7 +97,7 @@ static bool is_kept(uint64_t now_ms)
 {
     if (!relock_cache_keep(&client, hold, now_ms)) {
         assert_ptr_equal(resource->holder, hold);
-        assert_null(resource->cached);
+        assert_null(relock_resource_kept(resource));
         return false;
     }
     return true;

@@ -12,11 +12,11 @@ static void a_lost_hold_is_a_signal_and_is_reported(void **state)
     relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
     assert_int_equal(hold->state, RELOCK_HOLD_LOST);
     assert_int_equal(hold->lost_reason, RELOCK_LOST_GONE);
-    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
+    assert_false(relock_heap_has(&client.guarded.due, &hold->timer));
     assert_null(resource->holder);
     assert_true(is_woken(1));
     assert_true(relock_resource_may_ask(resource, &waiters[1]));
-    assert_ptr_equal(client.guarded.tasks, &hold->tracked.loss);
+    assert_ptr_equal(client.guarded.tasks, &hold->loss);
     assert_int_equal(hold->notice, RELOCK_HOLD_TO_TAKE_UP);
     assert_int_equal(client.guarded.stats.lost, 1);
     assert_int_equal(client.guarded.stats.holds, 0);
@@ -79,7 +79,7 @@ static void a_loss_that_redis_has_not_confirmed_is_settled(void **state)
     assert_int_equal(hold->timer.due_ms, sent_ms + 7);
     assert_int_equal(hold->valid_until_ms, sent_ms + 7 + LEASE_MS);
     relock_holds_end(&client, hold);
-    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
+    assert_false(relock_heap_has(&client.guarded.due, &hold->timer));
 }
 
 static void a_hold_that_is_being_released_is_not_renewed_and_still_blocks(void **state)
@@ -88,7 +88,7 @@ static void a_hold_that_is_being_released_is_not_renewed_and_still_blocks(void *
 
     relock_holds_release(&client, hold);
     assert_int_equal(hold->state, RELOCK_HOLD_RELEASING);
-    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
+    assert_false(relock_heap_has(&client.guarded.due, &hold->timer));
     assert_ptr_equal(resource->holder, hold); /* until Redis has confirmed */
     assert_null(relock_resource_find(resource, 1));
     assert_int_equal(client.guarded.stats.holds, 0);
@@ -103,10 +103,10 @@ static void settling_waits_for_a_command_in_flight(void **state)
     hold->busy = true;
     relock_holds_lose(&client, hold, RELOCK_LOST_EXPIRED, sent_ms);
     relock_let_go(&client, hold, relock_clock_after(sent_ms, 100));
-    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
+    assert_false(relock_heap_has(&client.guarded.due, &hold->timer));
     relock_owner_command_end(&client, hold);
     assert_false(hold->busy);
-    assert_true(relock_timer_is_set(&client.guarded.timers, &hold->timer));
+    assert_true(relock_heap_has(&client.guarded.due, &hold->timer));
     relock_holds_end(&client, hold);
 }
 

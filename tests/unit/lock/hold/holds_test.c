@@ -33,10 +33,10 @@ static void certainty_counts_from_the_send_of_the_acquire(void **state)
 
     assert_int_equal(hold->valid_until_ms, sent_ms + LEASE_MS - 302);
     assert_int_equal(hold->renew_at_ms, renewal_after(sent_ms));
-    assert_true(relock_timer_is_set(&client.guarded.timers, &hold->timer));
+    assert_true(relock_heap_has(&client.guarded.due, &hold->timer));
     assert_int_equal(hold->timer.due_ms, hold->renew_at_ms);
     finish();
-    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
+    assert_false(relock_heap_has(&client.guarded.due, &hold->timer));
 }
 
 static void no_two_holds_have_the_same_number(void **state)
@@ -74,20 +74,19 @@ static void a_lease_is_lengthened_and_never_shortened(void **state)
 static void a_renewal_sets_the_timer_once(void **state)
 {
     uint64_t renewed_ms = hold->renew_at_ms;
-    struct relock_timer later;
+    struct relock_heap_link later = {0};
 
     (void)state;
 
     relock_holds_send(hold, renewed_ms);
     relock_holds_arm(&client, hold, renewed_ms);
     assert_int_equal(hold->timer.due_ms, renewal_after(renewed_ms));
-    relock_timer_init(&later, NULL);
-    relock_timer_set(&client.guarded.timers, &later, hold->timer.due_ms);
+    relock_heap_set(&client.guarded.due, &later, hold->timer.due_ms);
     relock_holds_renew(&client, hold, renewed_ms + 1);
     relock_holds_end_command(&client, hold, renewed_ms + 1);
     assert_int_equal(hold->timer.due_ms, renewal_after(renewed_ms));
-    assert_ptr_equal(client.guarded.timers.root, &hold->timer);
-    relock_timer_unset(&client.guarded.timers, &later);
+    assert_ptr_equal(client.guarded.due.root, &hold->timer);
+    relock_heap_unset(&client.guarded.due, &later);
     finish();
 }
 
@@ -115,7 +114,7 @@ static void suspect_holds_that_are_renewed_together_are_spread(void **state)
     (void)state;
 
     for (int i = 0; i < 100; i++) {
-        hold->serial++;
+        hold->number++;
         relock_holds_suspect(&client, hold, again_ms);
         relock_holds_send(hold, again_ms);
         assert_in_range(hold->renew_at_ms, again_ms - RENEWAL_MS / 10, again_ms + RENEWAL_MS);
@@ -180,7 +179,7 @@ static void after_an_outage_the_hold_whose_time_ends_first_is_the_first(void **s
         relock_holds_suspect(&client, hold, RELOCK_NEVER);
         relock_holds_suspect(&client, other, RELOCK_NEVER);
         relock_watchdog_up(&client);
-        assert_ptr_equal(client.guarded.timers.root, &first->timer);
+        assert_ptr_equal(client.guarded.due.root, &first->timer);
         assert_true(last->timer.due_ms <= relock_clock_now_ms());
     }
     relock_let_go(&client, other, sent_ms);

@@ -53,7 +53,7 @@ static int begin(void **state)
     assert_true(relock_owner_watch(self));
     client.take_kept = relock_cache_take_kept;
     client.default_told = (struct relock_told){.on_lost = on_lost, .arg = &client};
-    handle = (struct relock_lock){.client = &client, .resource = resource, .named = resource};
+    handle = (struct relock_lock){.client = &client, .resource = resource};
     relock_resource_dequeue(resource, &waiters[1]);
     relock_resource_dequeue(resource, &waiters[2]);
     hold->cache_until_ms = resource->taken_ms + KEEP_MS;
@@ -68,7 +68,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     relock_shortcut_close(resource);
-    if (resource->cached) {
+    if (relock_resource_kept(resource)) {
         relock_cache_drop(&client, hold);
         relock_holds_end(&client, hold);
     } else if (hold->state == RELOCK_HOLD_HELD) {
@@ -172,7 +172,7 @@ static void a_closed_shortcut_makes_the_taker_the_owner(void **state)
     assert_int_equal(hold->cap_ms, hold->since_us / 1000 + KEEP_MS);
     assert_ptr_equal(hold->told, &client.default_told);
     assert_ptr_equal(resource->holder, hold);
-    assert_null(resource->cached);
+    assert_null(relock_resource_kept(resource));
     assert_int_equal(client.guarded.stats.holds, 1);
     assert_int_equal(client.guarded.stats.kept, 0);
     assert_false(relock_shortcut_give(resource));
@@ -359,7 +359,7 @@ static void a_timer_closes_the_shortcut(void **state)
     (void)state;
     take();
     hold->renew_at_ms = RELOCK_NEVER;
-    relock_watchdog_fire(&hold->timer, relock_clock_now_ms());
+    relock_watchdog_fire(&client, hold, relock_clock_now_ms());
     assert_int_equal(hold->state, RELOCK_HOLD_HELD);
 }
 

@@ -27,6 +27,7 @@ static int begin_with_replicas(void **state)
 
     finish();
     relock_holds_unref(&client, hold);
+    relock_pool_deinit(&client.guarded.holds); /* which has memory for smaller ones */
     client.options.min_replicas = 1;
     hold = offline_acquire(&waiters[0], sent_ms);
     assert_true(hold->confirms);
@@ -55,14 +56,14 @@ static int end(void **state)
 static void answers(const struct relock_node *tracker, uint64_t now_ms)
 {
     relock_tracked_sent(hold, &nodes[0]);
-    hold->tracked.tracker = tracker;
-    relock_tracked_answered(hold, now_ms);
+    relock_tracked_answered(hold, tracker, now_ms);
 }
 
 static void is_tracked_by(const struct relock_node *node)
 {
-    assert_ptr_equal(hold->tracked.node, node);
-    assert_ptr_equal(resource->tracked, node ? hold : NULL);
+    assert_int_equal(hold->is_tracked, node != NULL);
+    if (node)
+        assert_ptr_equal(hold->tracked.node, node);
     assert_int_equal(client.guarded.n_tracked, node ? 1 : 0);
 }
 
@@ -101,10 +102,9 @@ static void a_report_before_the_answer_makes_the_check_due_now(void **state)
 {
     (void)state;
 
-    hold->tracked.tracker = &nodes[0];
     relock_watchdog_hear(&client, NULL, 0);
     is_tracked_by(NULL);
-    relock_tracked_answered(hold, sent_ms);
+    relock_tracked_answered(hold, &nodes[0], sent_ms);
     is_tracked_by(NULL);
     assert_int_not_equal(hold->tracked.due_ms, RELOCK_NEVER);
 }
@@ -148,15 +148,14 @@ static void a_renewal_for_replicas_is_checked_at_once_each_time(void **state)
 /* Its loss is in a list, and has the memory of what reports need. */
 static void a_lost_hold_is_not_tracked_again(void **state)
 {
-    struct relock_task *loss = &hold->tracked.loss;
+    struct relock_task *loss = &hold->loss;
 
     (void)state;
 
     relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
     is_tracked_by(NULL);
-    hold->tracked.tracker = &nodes[0];
     relock_tracked_sent(hold, &nodes[0]); /* commands that were on their way */
-    relock_tracked_answered(hold, sent_ms);
+    relock_tracked_answered(hold, &nodes[0], sent_ms);
     relock_tracked_set(hold, sent_ms);
     relock_tracked_retry(hold, sent_ms);
     assert_false(relock_tracked_take(hold, &nodes[0], sent_ms));

@@ -265,6 +265,7 @@ static void each_number_is_one_that_redisson_can_read(void **state)
             assert_true(number < (uint64_t)INT64_MAX);
             assert_true(number / RELOCK_SERIALS == owners[i] % RELOCK_OWNERS);
             assert_true(number % RELOCK_SERIALS != 0);
+            assert_true(relock_keys_serial(number) == serials[at] % (RELOCK_SERIALS_CACHED - 1));
         }
 }
 

@@ -183,7 +183,9 @@ static void rousing_wakes_every_waiter_in_the_queue(void **state)
 
 static void a_hold_is_found_by_its_owner(void **state)
 {
-    struct relock_hold five = {.owner = 5}, six = {.owner = 6}, seven = {.owner = 7};
+    struct relock_hold five = {.owner = 5, .has_owner = true};
+    struct relock_hold six = {.owner = 6, .has_owner = true};
+    struct relock_hold seven = {.owner = 7, .has_owner = true};
 
     (void)state;
 
@@ -196,6 +198,11 @@ static void a_hold_is_found_by_its_owner(void **state)
     assert_ptr_equal(relock_resource_find(&resource, 7), &seven);
     assert_null(relock_resource_find(&resource, 8));
     assert_null(relock_resource_find(&resource, 0));
+    six.has_owner = false; /* as a cached hold */
+    assert_null(relock_resource_find(&resource, 6));
+    assert_true(relock_resource_is_owned(&resource));
+    five.has_owner = seven.has_owner = false;
+    assert_false(relock_resource_is_owned(&resource));
 }
 
 int main(void)
