@@ -1284,6 +1284,32 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
                                                    struct relock_lock **lock);
 
 /**
+ * A plain lock that programs with another library use under this name. The call knows how that
+ * library makes the key of the name, and each release wakes its waiters as its own releases do.
+ * `library` is one of these, and docs/sharing.md says what to mind about each:
+ *
+ *   bsm-redislock node-redlock redis-py redlock-py redlock-universal redsync rslock
+ *   pottery python-redis-lock redis-semaphore simple-redis-mutex
+ *   django-redis[:PREFIX:VERSION]  those of the cache [:1]
+ *   shedlock[:ENVIRONMENT]         of the lock provider [default]
+ *   spring-integration:REGISTRY    the key of the RedisLockRegistry
+ *
+ * `name` is what the other program calls the lock; with `name_prefix`, what it calls the lock
+ * without that. relock_lock_name() returns the name; log lines and relock_locks() have the key.
+ * Where the waiters of the library sleep until they are told, RELOCK_ANNOUNCE_PLAIN has no effect.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new, and
+ *          RELOCK_E_INVALID  also: no such library (the log lists them), its parameter is missing
+ *                            or too much, this client has the key under another name, or the client
+ *                            is one of a cluster, the library is python-redis-lock, and the name
+ * has no hash tag
+ */
+RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client,
+                                                    const char *library, const char *name,
+                                                    struct relock_lock **lock);
+
+/**
  * A multi lock: several locks, of any kind and on any client, acquired as one, all or none. The
  * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
  * level of the multi lock is one level of each member. If a member is lost, the multi lock is lost,

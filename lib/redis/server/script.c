@@ -18,6 +18,8 @@
 #define FORMS_fenced_lock (RELOCK_REPLY_ARRAY_OF(1) | REFUSED)
 #define FORMS_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_inspect RELOCK_REPLY_ARRAY_OF(5)
+#define FORMS_like_force_unlock RELOCK_REPLY_INTEGER
+#define FORMS_like_unlock RELOCK_REPLY_INTEGER
 #define FORMS_line_leave RELOCK_REPLY_INTEGER
 #define FORMS_lock (ACQUIRES | RELOCK_REPLY_STRING)
 #define FORMS_look RELOCK_REPLY_ARRAY

@@ -20,6 +20,8 @@ static const struct {
     {&relock_script_fenced_lock, "fenced_lock"},
     {&relock_script_force_unlock, "force_unlock"},
     {&relock_script_inspect, "inspect"},
+    {&relock_script_like_force_unlock, "like_force_unlock"},
+    {&relock_script_like_unlock, "like_unlock"},
     {&relock_script_line_leave, "line_leave"},
     {&relock_script_lock, "lock"},
     {&relock_script_look, "look"},
