@@ -35,7 +35,7 @@ static void each_library_has_its_key(void **state)
         {"redlock-py", "orders"},
         {"redlock-universal", "orders"},
         {"redsync", "orders"},
-        {"rslock", "orders"},
+        {"sesamecare-redlock", "orders"},
         {"shedlock", "job-lock:default:orders"},
         {"shedlock:test", "job-lock:test:orders"},
         {"simple-redis-mutex", "@simple-redis-mutex:lock-orders"},
@@ -94,7 +94,7 @@ static void what_names_no_lock_is_refused(void **state)
     assert_true(log_wait(f->log,
                          "is none of bsm-redislock django-redis node-redlock pottery "
                          "python-redis-lock redis-py redis-semaphore redlock-py "
-                         "redlock-universal redsync rslock shedlock simple-redis-mutex "
+                         "redlock-universal redsync sesamecare-redlock shedlock simple-redis-mutex "
                          "spring-integration",
                          SOON_MS));
     assert_result(try_like(client, "redis", "orders"), RELOCK_E_INVALID);

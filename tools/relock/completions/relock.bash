@@ -4,7 +4,7 @@ _relock()
     local commands='run status list waiters watch break top bench doctor help'
     local common='--url --password-file --verbose --help'
     local kinds='--fair --fenced --read --write --plain --like'
-    local libraries='bsm-redislock django-redis node-redlock pottery python-redis-lock redis-py redis-semaphore redlock-py redlock-universal redsync rslock shedlock simple-redis-mutex spring-integration:'
+    local libraries='bsm-redislock django-redis node-redlock pottery python-redis-lock redis-py redis-semaphore redlock-py redlock-universal redsync sesamecare-redlock shedlock simple-redis-mutex spring-integration:'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
 
     COMPREPLY=()
