@@ -36,22 +36,23 @@ chosen()
 {
     case ${1:-} in
     '') column fast 1 ;;
-    --long) column 'fast|long' 1 ;;
+    --long) column 'fast long' 1 ;;
     *) printf '%s\n' "$@" ;;
     esac
 }
 
-# Of the rows with this text: a column.
+# A column of the row of this library, or of the rows of these speeds.
 column()
 {
-    grep -vE '^#' "$here/libraries" | grep -E "(^| )($1) " | awk -v n="$2" '{ print $n }'
+    awk -v of="$1" -v n="$2" '!/^#/ && ($1 == of || index(" " of " ", " " $3 " ")) { print $n }' \
+        "$here/libraries"
 }
 
 language_of() { column "$1" 2; }
 
 packages_of()
 {
-    grep -E "^$1 " "$here/libraries" | cut -d' ' -f2- | awk '{ $1 = $2 = ""; print }'
+    awk -v of="$1" '$1 == of { $1 = $2 = $3 = ""; print }' "$here/libraries"
 }
 
 is_built()
