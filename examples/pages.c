@@ -461,6 +461,21 @@ static int share_with_redis_py(struct relock_client *client)
     return r;
 }
 
+/* relock_plainlock_like */
+static int import_beside_python(struct relock_client *client)
+{
+    struct relock_lock *lock;
+    int r = relock_plainlock_like(client, "python-redis-lock", "import", &lock);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_timedlock(lock, 5000); /* there: redis_lock.Lock(redis, "import", expire=30) */
+    if (r == RELOCK_OK)
+        r = relock_unlock(lock); /* wakes their waiters, which sleep for up to 30 s otherwise */
+    relock_lock_free(lock);
+    return r;
+}
+
 /* relock_multilock_new */
 static int both_accounts(struct relock_lock *from, struct relock_lock *to)
 {
@@ -632,6 +647,7 @@ static void run(struct relock_client *client, struct relock_lock *orders)
     must(write_with_a_token(client), "write_with_a_token");
     must(poll_for_it(client), "poll_for_it");
     must(share_with_redis_py(client), "share_with_redis_py");
+    must(import_beside_python(client), "import_beside_python");
     must(start_together(client), "start_together");
     must(give_up_a_start(client), "give_up_a_start");
     must(share_permits_with_java(client), "share_permits_with_java");

@@ -1513,6 +1513,31 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
                                                    struct relock_lock **lock);
 
 /**
+ * A plain lock that programs with another library use under this name. The call knows how that
+ * library makes the key of the name, and each release wakes its waiters as its own releases do.
+ * `library` is one of these, and docs/sharing.md says what to mind about each:
+ *
+ *   bsm-redislock node-redlock redis-py redlock-py redlock-universal redsync
+ *   sesamecare-redlock pottery python-redis-lock redis-semaphore simple-redis-mutex
+ *   django-redis[:PREFIX:VERSION]  those of the cache [:1]
+ *   shedlock[:ENVIRONMENT]         of the lock provider [default]
+ *   spring-integration:REGISTRY    the key of the RedisLockRegistry
+ *
+ * `name` is what the other program calls the lock; with `name_prefix`, what it calls the lock
+ * without that. relock_lock_name() returns the name; log lines and relock_locks() have the key.
+ * Where the waiters of the library sleep until they are told, RELOCK_ANNOUNCE_PLAIN has no effect.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new, and
+ *          RELOCK_E_INVALID  also: no such library (the log lists them), its parameter is missing
+ *                            or too much, or this client has the key under another name. In a
+ *                            cluster, for python-redis-lock: the name has no hash tag
+ */
+RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client,
+                                                    const char *library, const char *name,
+                                                    struct relock_lock **lock);
+
+/**
  * A semaphore: at most N permits are out at a time. Each permit has a lease, which the watchdog
  * renews, so the permits of a process that died come back. The keys are those of Redisson's
  * RPermitExpirableSemaphore, so programs in Java can share the permits: docs/guarantees.md says
@@ -1576,8 +1601,9 @@ RELOCK_API int relock_semaphore_init(struct relock_lock *lock, uint64_t n, bool 
 RELOCK_API int relock_semaphore_set(struct relock_lock *lock, uint64_t n);
 
 /**
- * Adds to the number of permits N of a semaphore, like Redisson's addPermits(); takes away if `n` is
- * negative. Others may change N at the same time. Unlike Redisson's, it needs a number that was set.
+ * Adds to the number of permits N of a semaphore, like Redisson's addPermits(); takes away if `n`
+ * is negative. Others may change N at the same time. Unlike Redisson's, it needs a number that was
+ * set.
  *
  * Threads: any; asks Redis, at least twice.
  * Returns: RELOCK_OK

@@ -19,17 +19,7 @@ Returns  1 if done, plus the number of receivers of the message;
          -2 if freed but the message could not be published.
          With ARGV[5], if freed: { that number, place in the line }: see line_tell.lua
 ]]
-local found = redis.pcall('get', KEYS[1])
---+ other_type.lua
-if found ~= ARGV[1] then
-    return (is_other or redis.call('get', KEYS[1])) and -1 or 0
-end
-
-if ARGV[2] ~= '0' then
-    return 1
-end
-
-redis.call('del', KEYS[1])
+--+ plain_free.lua
 local channel, message, publish = ARGV[3], ARGV[4], ARGV[6]
 local me = ARGV[5] or ''
 --+ lock_free.lua

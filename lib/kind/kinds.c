@@ -3,8 +3,6 @@
  * are its own. Only scripts and flags differ; lib/lock does the work.
  */
 #include "kind/kinds.h"
-#include "lock/call/call.h"
-#include "lock/state/keys.h"
 #include "lock/state/lock.h"
 
 /* ---- a hash in Redis: the format of Redisson's RLock ------------------------------------------
@@ -84,23 +82,20 @@ int relock_fairlock_new(struct relock_client *client, const char *name, struct r
  * waiters have Redis report changes of the key, and poll while it does not. With
  * RELOCK_ANNOUNCE_PLAIN clients of this library also publish their releases.
  */
-#define PLAIN                                                                                      \
-    .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                      \
-    .renew = &relock_script_plain_renew, .renew_many = &relock_script_plain_renew_many,            \
-    .extend = &relock_script_plain_renew, .inspect = &relock_script_plain_inspect,                 \
-    .force_unlock = &relock_script_plain_force_unlock, .look = &relock_script_getrange,            \
-    .message = RELOCK_MESSAGE_FREE, .has_token_only = true, .is_polled = true, .is_watched = true, \
-    .is_handed_off = true, .operations = &relock_command_operations
+#define PLAIN RELOCK_PLAIN_KIND(&relock_script_plain_unlock, &relock_script_plain_force_unlock)
 
 static const struct relock_kind silent = {PLAIN};
 
 static const struct relock_kind announced = {PLAIN, .channel = RELOCK_CHANNEL_LOCK};
 
+const struct relock_kind *relock_kind_plain(const struct relock_client *client)
+{
+    return client && (client->options.flags & RELOCK_ANNOUNCE_PLAIN) ? &announced : &silent;
+}
+
 int relock_plainlock_new(struct relock_client *client, const char *name, struct relock_lock **lock)
 {
-    bool announces = client && (client->options.flags & RELOCK_ANNOUNCE_PLAIN);
-
-    return relock_lock_make(client, announces ? &announced : &silent, name, lock);
+    return relock_lock_make(client, relock_kind_plain(client), name, lock);
 }
 
 /* ---- settings of a kind -----------------------------------------------------------------------

@@ -1,5 +1,6 @@
 /* relock run: the command, its status, its environment, and a lock that others hold. */
 #include "cli/tool.h"
+#include "support/listener.h"
 #include "support/peer.h"
 
 #include <signal.h>
@@ -208,6 +209,27 @@ static void each_kind_is_that_of_the_library(void **state)
     }
 }
 
+static void a_lock_of_another_library_is_named_as_there(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *heard = listener_open(f->server->socket, "shop-channel:shop:orders");
+    struct tool *tool = tool_start(f, "run", "--like", "spring-integration:shop", "orders", "--",
+                                   "sh", "-c", "echo $RELOCK_NAME started; sleep 600");
+
+    assert_true(tool_says(tool, "orders started"));
+    assert_string_equal(probe_text(f->probe, "TYPE shop:orders"), "string");
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+    assert_true(listener_hears(heard, "shop:orders", SOON_MS));
+    listener_close(heard);
+
+    tool = tool_start(f, "run", "--like", "spring", "orders", "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "is none of bsm-redislock"));
+    assert_tool(f, 125, "run", "--plain", "--like", "redis-py", "orders", "true");
+    assert_tool(f, 125, "run", "--like", "redis-py", "--fair", "orders", "true");
+}
+
 static void a_held_lock_has_a_status_that_can_be_chosen(void **state)
 {
     struct fixture *f = *state;
@@ -266,6 +288,7 @@ int main(void)
         TOOL_TEST(the_command_knows_the_lock),
         TOOL_TEST(the_lock_is_held_while_the_command_runs),
         TOOL_TEST(each_kind_is_that_of_the_library),
+        TOOL_TEST(a_lock_of_another_library_is_named_as_there),
         TOOL_TEST(a_held_lock_has_a_status_that_can_be_chosen),
         TOOL_TEST(a_waiting_tool_runs_the_command_when_it_is_its_turn),
         TOOL_TEST(a_waiting_tool_ends_by_ctrl_c_and_leaves_the_line),

@@ -9,15 +9,30 @@
 #define N_SERVERS 5               /* of a quorum */
 
 struct library {
-    const char *name;
-    const char *interpreter; /* with a slash: a path below the folder of the library */
-    const char *player;      /* below the same folder */
+    const char *name;   /* of its folder, which has the program "run" */
+    const char *like;   /* for relock_plainlock_like() */
+    const char *before; /* the name, in the key */
+    bool is_mute;       /* its release does not say whether the hold was lost */
+    const char *leaves; /* a key that stays for ever; NULL: none */
 };
 
 static const struct library libraries[] = {
-    {"redis-py", "venv/bin/python", "player.py"},
-    {"node-redlock", "node", "player.js"},
-    {"redsync", "/usr/bin/env", "player"},
+    {"redis-py", "redis-py", "", false, NULL},
+    {"node-redlock", "node-redlock", "", false, NULL},
+    {"redsync", "redsync", "", false, NULL},
+    {"bsm-redislock", "bsm-redislock", "", false, NULL},
+    {"django-redis", "django-redis", ":1:", false, NULL},
+    {"pottery", "pottery", "redlock:", false, NULL},
+    {"python-redis-lock", "python-redis-lock", "lock:", false, NULL},
+    {"redis-semaphore", "redis-semaphore", "mutex:", true, NULL},
+    {"redlock-py", "redlock-py", "", true, NULL},
+    {"redlock-universal", "redlock-universal", "", false, NULL},
+    {"sesamecare-redlock", "sesamecare-redlock", "", false, NULL},
+    {"shedlock", "shedlock", "job-lock:default:", true, NULL},
+    {"simple-redis-mutex", "simple-redis-mutex", "@simple-redis-mutex:lock-", true,
+     "@simple-redis-mutex:fencing-tokens"},
+    {"spring-integration", "spring-integration:shop", "shop:", false, NULL},
+    {"spring-integration-spin", "spring-integration:shop", "shop:", false, NULL},
 };
 
 static const struct library *chosen;
@@ -74,6 +89,11 @@ void duo_set_watchdog_alone(struct duo *d, uint64_t watchdog_ms)
     make_clients(d, watchdog_ms, RELOCK_NO_TRACKING);
 }
 
+int duo_make_lock(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    return relock_plainlock_like(client, chosen->like, name, lock);
+}
+
 struct relock_lock *duo_lock(struct duo *d, const char *name)
 {
     struct relock_lock *members[SERVERS_MAX];
@@ -83,7 +103,7 @@ struct relock_lock *duo_lock(struct duo *d, const char *name)
     if (!d->clients[0])
         duo_set_watchdog(d, LONG_MS);
     for (size_t i = 0; i < n_servers; i++) {
-        members[i] = fixture_lock_of(d->s->f, d->clients[i], name, relock_plainlock_new);
+        members[i] = fixture_lock_of(d->s->f, d->clients[i], name, duo_make_lock);
         assert_result(relock_is_locked(members[i], &is_locked), RELOCK_OK); /* so connected */
     }
     if (n_servers == 1)
@@ -114,17 +134,32 @@ const char *duo_do(struct duo *d, const char *thread, const char *order)
 
 static void start_player(struct duo *d)
 {
-    char interpreter[2 * sizeof(folder)], player[2 * sizeof(folder)];
-    const char *argv[2 + SERVERS_MAX + 1] = {chosen->interpreter, player};
+    char program[sizeof(folder) + 8];
+    const char *argv[1 + SERVERS_MAX + 1] = {program};
 
-    snprintf(player, sizeof(player), "%s/%s", folder, chosen->player);
-    if (strchr(chosen->interpreter, '/') && chosen->interpreter[0] != '/') {
-        snprintf(interpreter, sizeof(interpreter), "%s/%s", folder, chosen->interpreter);
-        argv[0] = interpreter;
-    }
+    snprintf(program, sizeof(program), "%s/run", folder);
     for (size_t i = 0; i < n_servers; i++)
-        argv[2 + i] = d->s->server[i]->tcp_url;
+        argv[1 + i] = d->s->server[i]->tcp_url;
     d->player = player_start(argv);
+}
+
+void duo_kill_player(struct duo *d)
+{
+    player_end(d->player);
+    start_player(d);
+}
+
+const char *duo_key(const char *name)
+{
+    static char key[128];
+
+    snprintf(key, sizeof(key), "%s%s", chosen->before, name);
+    return key;
+}
+
+void duo_release_lost(struct duo *d, const char *thread)
+{
+    assert_string_equal(duo_do(d, thread, "unlock orders"), chosen->is_mute ? "ok" : "not-owner");
 }
 
 /* ---- Redis --------------------------------------------------------------------------------- */
@@ -249,5 +284,7 @@ int duo_teardown(void **state)
     struct duo *d = *state;
     void *servers = d->s;
 
+    if (chosen->leaves)
+        probe_int(d->s->probe[0], "DEL %s", chosen->leaves);
     return servers_end(&servers);
 }

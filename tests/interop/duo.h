@@ -3,7 +3,7 @@
  *
  * On the terms of support/servers.h, with a process that runs the other library. A program tests
  * one kind and one library, which are its arguments: "plain" is one server and
- * relock_plainlock_new(); "quorum" is five, and relock_redlock_new() over plain locks.
+ * relock_plainlock_like(); "quorum" is five, and relock_redlock_new() over plain locks.
  *
  *     static void a_holder_in_the_other_library_excludes_us(void **state)
  *     {
@@ -17,7 +17,8 @@
  *
  * Orders, with what they answer; besides, "failed" and why:
  *
- *     lock NAME LEASE_MS       ok: it waits as long as it takes
+ *     lock NAME LEASE_MS       ok: it waits as long as it takes. If no release wakes a waiter
+ *                              that does not poll, it may sleep for LEASE_MS
  *     trylock NAME LEASE_MS    yes, no
  *     unlock NAME              ok, not-owner
  *     extend NAME LEASE_MS     ok, not-owner
@@ -57,6 +58,9 @@ void duo_choose(int argc, char **argv);
 void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms);
 void duo_set_watchdog_alone(struct duo *d, uint64_t watchdog_ms);
 
+/* A lock like one of the other library: the type of relock_lock_new. */
+int duo_make_lock(struct relock_client *client, const char *name, struct relock_lock **lock);
+
 /* A handle of the kind, freed at the end of the test. Its clients are connected: an acquire
  * skips an unreachable server, which then has no vote before the first renewal. */
 struct relock_lock *duo_lock(struct duo *d, const char *name);
@@ -65,6 +69,15 @@ struct relock_lock *duo_lock(struct duo *d, const char *name);
  * slow_ms(KEPT_MS). */
 const char *duo_do(struct duo *d, const char *thread, const char *order);
 unsigned duo_begin(struct duo *d, const char *thread, const char *order);
+
+/* SIGKILL: its holds stay until their leases end. A new one is there then. */
+void duo_kill_player(struct duo *d);
+
+/* The key of a lock. Valid until the next call. */
+const char *duo_key(const char *name);
+
+/* The thread releases "orders", which it no longer holds. Not every library says so. */
+void duo_release_lost(struct duo *d, const char *thread);
 
 /* The size of a quorum: commands to the other servers may still be in flight. */
 size_t duo_quorum(const struct duo *d);

@@ -65,7 +65,9 @@ build()
     static) build_with gcc static -Ddefault_library=static ;;
     no-tls) build_for_tests gcc no-tls -Dtls=disabled -Dexamples=false ;;
     fleet | redisson | interop)
-        build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
+        local further=()
+        [[ $1 != interop || $long == no ]] || further=(--long)
+        build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" "${further[@]}" || [[ $? == 77 ]]; }
         ;;
     newest | oldest) build_version "$1" ;;
     servers) build_with gcc gcc && tests/versions/servers.sh "$out/servers" ;;
@@ -147,9 +149,11 @@ test_variant()
         fi
         ;;
     interop)
+        local partners=(--no-suite partners)
+        [[ $long == no ]] || partners=()
         report_parts interop "$out/logs/interop-build.log"
         RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc \
-            --suite interop --num-processes 8
+            --suite interop "${partners[@]}" --num-processes 8
         ;;
     newest | oldest) test_version "$1" ;;
     servers) test_servers ;;

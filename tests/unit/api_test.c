@@ -57,6 +57,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_multilock_new);
     NAMED(relock_owner_new);
     NAMED(relock_owner_self);
+    NAMED(relock_plainlock_like);
     NAMED(relock_plainlock_new);
     NAMED(relock_rdlock_new);
     NAMED(relock_redlock_new);

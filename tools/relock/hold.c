@@ -126,6 +126,15 @@ static int make_client(struct hold *hold)
     return r;
 }
 
+static int make_lock(struct hold *hold, const char *name, struct relock_lock **lock)
+{
+    const struct run_options *options = hold->options;
+
+    if (options->like)
+        return relock_plainlock_like(hold->client, options->like, name, lock);
+    return options->constructor(hold->client, name, lock);
+}
+
 static int make_locks(struct hold *hold)
 {
     const struct run_options *options = hold->options;
@@ -135,7 +144,7 @@ static int make_locks(struct hold *hold)
     if (!hold->members)
         return RELOCK_E_NOMEM;
     for (size_t i = 0; i < options->n_names && r == RELOCK_OK; i++)
-        r = options->constructor(hold->client, options->names[i], &hold->members[i]);
+        r = make_lock(hold, options->names[i], &hold->members[i]);
     if (r == RELOCK_OK && options->n_names == 1)
         hold->lock = hold->members[0];
     else if (r == RELOCK_OK)

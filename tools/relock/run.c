@@ -328,6 +328,7 @@ const struct command command_run = {
     "  -q, --quiet               do not say that a lock is held, nor who holds it\n"
     "  -l, --lease TIME          how long the lock outlives this machine [30s]\n"
     "      --fair | --fenced | --read | --write | --plain   the kind of lock\n"
+    "      --like LIBRARY        a plain lock that programs with LIBRARY use as NAME\n"
     "      --on-lost term|kill|warn   what to do if the lock is lost [term]\n"
     "      --kill-after TIME     time from that SIGTERM to SIGKILL [10s]\n"
     "      --once-per TIME       for cron: in TIME, one machine runs COMMAND once,\n"

@@ -20,6 +20,7 @@ enum {
     RUN_WRITE,
     RUN_FENCED,
     RUN_PLAIN,
+    RUN_LIKE,
     RUN_ON_LOST,
     RUN_ONCE_PER,
     RUN_KILL_AFTER
@@ -39,14 +40,17 @@ static int lost_signal_of(const struct args *args, const char *text)
 /* In the order of their options. */
 static void take_kind(struct run_options *options, int letter)
 {
-    static run_constructor_fn *const constructors[] = {relock_fairlock_new, relock_rdlock_new,
-                                                       relock_wrlock_new, relock_fencedlock_new,
-                                                       relock_plainlock_new};
+    static run_constructor_fn *const constructors[] = {relock_fairlock_new,  relock_rdlock_new,
+                                                       relock_wrlock_new,    relock_fencedlock_new,
+                                                       relock_plainlock_new, relock_plainlock_new};
     run_constructor_fn *constructor = constructors[letter - RUN_FAIR];
+    bool is_like = letter == RUN_LIKE;
 
-    if (options->constructor && options->constructor != constructor)
-        args_refuse(&options->args, "only one of --fair, --read, --write, --fenced and --plain");
+    if (options->constructor && (options->constructor != constructor || is_like || options->like))
+        args_refuse(&options->args,
+                    "only one of --fair, --read, --write, --fenced, --plain and --like");
     options->constructor = constructor;
+    options->like = is_like ? optarg : NULL;
 }
 
 /* As flock(1) runs it. */
@@ -102,6 +106,7 @@ static void take_option(struct run_options *options, int letter)
     case RUN_WRITE:
     case RUN_FENCED:
     case RUN_PLAIN:
+    case RUN_LIKE:
         take_kind(options, letter);
         break;
     case RUN_ON_LOST:
@@ -236,6 +241,7 @@ void run_options_read(struct run_options *options, const struct command *command
         {"write", no_argument, NULL, RUN_WRITE},
         {"fenced", no_argument, NULL, RUN_FENCED},
         {"plain", no_argument, NULL, RUN_PLAIN},
+        {"like", required_argument, NULL, RUN_LIKE},
         {"on-lost", required_argument, NULL, RUN_ON_LOST},
         {"once-per", required_argument, NULL, RUN_ONCE_PER},
         {"kill-after", required_argument, NULL, RUN_KILL_AFTER},

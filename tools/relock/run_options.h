@@ -15,6 +15,7 @@ typedef int run_constructor_fn(struct relock_client *client, const char *name,
 struct run_options {
     struct args args;
     run_constructor_fn *constructor;
+    const char *like; /* the library that shares the lock, a plain one; NULL: none */
     int64_t wait_ms;
     uint64_t lease_ms;  /* of each renewal; with --once-per at most a tenth of the period */
     uint64_t period_ms; /* --once-per; 0: each time */

@@ -44,6 +44,12 @@ static void log_last(struct relock_lock *lock, uint64_t owner, const struct relo
                               "Redis no longer had the hold");
     else if (r < 0)
         log_late(lock, owner, r, answer->why);
+    else if (answer->n_receivers < 0 && lock->resource->kind->announcement)
+        relock_lock_log_under(lock->client, lock, 0,
+                              "released, but the server refused to tell the waiters of the other "
+                              "library, which find that out in their own time; see "
+                              "docs/wire.md#rights",
+                              0, "");
     else if (answer->n_receivers < 0)
         relock_lock_log_under(lock->client, lock, 0,
                               "released, but the server refused PUBLISH, so waiters got no "

@@ -28,7 +28,6 @@
 #define RELOCK_CHANNEL_RW "redisson_rwlock"
 #define RELOCK_CHANNEL_SEMAPHORE "redisson_sc"
 #define RELOCK_CHANNEL_CLIENT "relock_client"
-#define RELOCK_CHANNEL_SEMAPHORE "redisson_sc"
 #define RELOCK_CHANNEL_LATCH "redisson_countdownlatch__channel__{"
 
 /* The whole name of a channel: clients of a cluster hear there of releases in half moved slots. */

@@ -171,6 +171,14 @@ struct relock_operations {
     void (*keep)(struct relock_client *client, struct relock_hold *hold, bool renewed);
 };
 
+/* How a release is announced to the waiters of another library: see scripts/like_tell.lua, which
+ * replaces the words that begin with a % in both texts. */
+struct relock_announcement {
+    const char *command; /* publish or lpush */
+    const char *place;   /* the channel or the list */
+    const char *message;
+};
+
 struct relock_kind {
     const struct relock_script *lock;
     const struct relock_script *unlock;
@@ -187,6 +195,8 @@ struct relock_kind {
     const char *channel;      /* the prefix of its name; NULL: releases are not published */
     const char *message;      /* that announces a release */
     const char *field_suffix; /* follows the number of a hold */
+    const struct relock_announcement *announcement; /* of a lock shared with another library, which
+                                                       has it in place of a channel; else NULL */
     const char *side; /* of a read/write lock, for scripts that serve both sides; else NULL */
 
     bool has_token_only; /* in Redis a hold is a token without client, number and count */

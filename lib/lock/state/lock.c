@@ -4,6 +4,7 @@
 #include "lock/state/keys.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct relock_lock *make_named(struct relock_client *client,
                                       struct relock_resource *resource,
@@ -62,20 +63,33 @@ static void make_way(struct relock_client *client, const char *name, size_t len)
     relock_client_set_hold_timer(client, cached, now_ms);
 }
 
+/* In a cluster, why the keys and channels of this name would not belong to one slot; else NULL. A
+ * key has a slot of its own unless the name has a tag, and a list is a key. */
+static const char *find_scatter(const struct relock_kind *kind, const char *name, size_t len)
+{
+    if (kind->channel && !relock_keys_share_slot(kind->channel, name, len))
+        return "in a cluster, its key and its channel would belong to different slots: a { in the "
+               "name needs a } behind it and text between them, and a } needs a { before it";
+    if (kind->announcement && strcmp(kind->announcement->command, "lpush") == 0 &&
+        !(memchr(name, '{', len) && relock_keys_share_slot(RELOCK_CHANNEL_LOCK, name, len)))
+        return "in a cluster, its key and the list on which the waiters of the other library "
+               "block would belong to different slots: the name needs a { and a } with text "
+               "between them";
+    return NULL;
+}
+
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
-                size_t len, struct relock_lock **lock, const char **why)
+                size_t len, size_t prefix_len, struct relock_lock **lock, const char **why)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *resource;
     struct relock_lock *new;
 
-    if (client->server.url.cluster && kind->channel &&
-        !relock_keys_share_slot(kind->channel, name, len)) {
-        *why = "in a cluster, its key and its channel would belong to different slots: a { in the "
-               "name needs a } behind it and text between them, and a } needs a { before it";
+    if (client->server.url.cluster)
+        *why = find_scatter(kind, name, len);
+    if (*why)
         return RELOCK_E_INVALID;
-    }
-    resource = relock_resources_get(client, kind, name, len, why);
+    resource = relock_resources_get(client, kind, name, len, prefix_len, why);
     if (*why)
         make_way(client, name, len);
     if (!resource)
@@ -131,6 +145,16 @@ static void log_refusal(const struct relock_client *client, const char *name, co
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock)
 {
+    struct relock_text prefix = {0};
+
+    if (client)
+        prefix = (struct relock_text){client->options.name_prefix, client->prefix_len};
+    return relock_lock_make_shared(client, kind, prefix, name, lock);
+}
+
+int relock_lock_make_shared(struct relock_client *client, const struct relock_kind *kind,
+                            struct relock_text prefix, const char *name, struct relock_lock **lock)
+{
     char key[RELOCK_NAME_MAX + 1];
     const char *why = NULL;
     struct relock_guard guard;
@@ -139,11 +163,11 @@ int relock_lock_make(struct relock_client *client, const struct relock_kind *kin
 
     if (!client || !lock)
         return relock_client_refuse(client, "no handle was made: `lock` is NULL");
-    if (!relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
+    if (!relock_keys_join(key, prefix.data, prefix.len, name, &len))
         return relock_client_refuse(client, relock_keys_invalid(name));
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
-    r = make(client, kind, key, len, lock, &why);
+    r = make(client, kind, key, len, prefix.len, lock, &why);
     if (why) {
         relock_mutex_unlock(&client->mutex);
         log_refusal(client, key, why);

@@ -19,6 +19,11 @@
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock);
 
+/* As that, for a key that begins with `prefix` instead of the client's. The client's follows in it,
+ * because the name in the other library has it. */
+int relock_lock_make_shared(struct relock_client *client, const struct relock_kind *kind,
+                            struct relock_text prefix, const char *name, struct relock_lock **lock);
+
 /* Makes a handle for a resource, and passes it the caller's reference. It has the name of `named`,
  * which is the resource itself unless that is unlisted. NULL when out of memory. */
 struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,

@@ -410,7 +410,6 @@ static struct relock_resource *new_resource(struct relock_client *client,
     new->primary = new;
     new->refs = 1;
     atomic_init(&new->shortcut, NULL);
-    new->prefix_len = (uint16_t)client->prefix_len;
     new->name_len = (uint16_t)len;
     memcpy(new->name, name, len);
     return new;
@@ -428,6 +427,7 @@ new_secondary(struct relock_client *client, const struct relock_kind *kind,
     if (!new)
         return NULL;
     new->primary = primary;
+    new->prefix_len = primary->prefix_len;
     primary->refs++;
     DL_APPEND2(primary->as.named.secondaries, new, as.secondary.prev, as.secondary.next);
     return new;
@@ -482,13 +482,17 @@ static bool shares_its_queue(const struct relock_client *client, const struct re
 
 static struct relock_resource *get_primary(struct relock_client *client,
                                            const struct relock_kind *kind, const char *name,
-                                           size_t len, const char **why)
+                                           size_t len, size_t prefix_len, const char **why)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *found = find(client, name, len);
 
     if (found && found->kind != kind) {
         *why = "this client uses the name for a lock of another kind";
+        return NULL;
+    }
+    if (found && found->prefix_len != prefix_len) {
+        *why = "this client has a lock with this key under another name";
         return NULL;
     }
     if (found) {
@@ -503,6 +507,7 @@ static struct relock_resource *get_primary(struct relock_client *client,
     found = new_resource(client, kind, name, len, RELOCK_RESOURCE_NAMED);
     if (!found)
         return NULL;
+    found->prefix_len = (uint16_t)prefix_len;
     if (relock_table_add(&client->guarded.resources, &found->as.named.link, hash_of(name, len)))
         return found;
     free(found);
@@ -511,14 +516,14 @@ static struct relock_resource *get_primary(struct relock_client *client,
 
 struct relock_resource *relock_resources_get(struct relock_client *client,
                                              const struct relock_kind *kind, const char *name,
-                                             size_t len, const char **why)
+                                             size_t len, size_t prefix_len, const char **why)
 {
     struct relock_resource *primary, *readers;
 
     *why = NULL;
     if (!kind->primary)
-        return get_primary(client, kind, name, len, why);
-    primary = get_primary(client, kind->primary, name, len, why);
+        return get_primary(client, kind, name, len, prefix_len, why);
+    primary = get_primary(client, kind->primary, name, len, prefix_len, why);
     if (!primary)
         return NULL;
     readers = relock_resource_readers(primary);

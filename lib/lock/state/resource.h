@@ -536,12 +536,13 @@ void relock_resource_wake_all(struct relock_resource *resource);
 /* ---- the resources of a client -------------------------------------------------------------- */
 
 /*
- * Finds or makes the resource of a name, with a reference. Returns NULL when out of memory, or if
- * it would conflict with another lock of the client: then `*why` says how.
+ * Finds or makes the resource of a key, with a reference. The name in the program follows
+ * `prefix_len` bytes of the key. Returns NULL when out of memory, or if it would conflict with
+ * another lock of the client: then `*why` says how.
  */
 struct relock_resource *relock_resources_get(struct relock_client *client,
                                              const struct relock_kind *kind, const char *name,
-                                             size_t len, const char **why)
+                                             size_t len, size_t prefix_len, const char **why)
     RELOCK_REQUIRES(client->mutex);
 
 /*

@@ -115,6 +115,19 @@ static void add_patience(struct relock_request *request, const struct relock_res
     add_number(request, request->patience, patience_of(resource));
 }
 
+/* See scripts/like_tell.lua. The name in the other library begins with the client's prefix. */
+static void add_foreign(struct relock_request *request, const struct relock_resource *resource)
+{
+    const struct relock_announcement *announcement = resource->kind->announcement;
+    size_t n_before = resource->prefix_len - resource->client->prefix_len;
+
+    add_text(request, announcement->command, strlen(announcement->command));
+    add_text(request, announcement->place, strlen(announcement->place));
+    add_text(request, announcement->message, strlen(announcement->message));
+    add_text(request, resource->name, n_before);
+    add_text(request, resource->name + n_before, resource->name_len - n_before);
+}
+
 static void add_announcement(struct relock_request *request, const struct relock_resource *resource)
 {
     const struct relock_kind *kind = resource->kind;
@@ -205,6 +218,10 @@ void relock_request_unlock(struct relock_request *request, const struct relock_h
     begin(request, resource->kind->unlock, resource);
     add_field_of(request, hold);
     add_number(request, request->count, count);
+    if (resource->kind->announcement) {
+        add_foreign(request, resource);
+        return;
+    }
     add_announcement(request, resource);
     if (joins)
         add_entry(request, resource->client, resource->kind->side);
@@ -317,6 +334,10 @@ void relock_request_force_unlock(struct relock_request *request,
 {
     begin(request, resource->kind->force_unlock, resource);
     add_text(request, field, len);
+    if (resource->kind->announcement) {
+        add_foreign(request, resource);
+        return;
+    }
     add_announcement(request, resource);
     add_side(request, resource);
     add_publish(request, resource->client);

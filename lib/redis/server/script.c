@@ -22,6 +22,8 @@
 #define FORMS_inspect RELOCK_REPLY_ARRAY_OF(5)
 #define FORMS_latch_count_down NUMBER
 #define FORMS_latch_delete NUMBER
+#define FORMS_like_force_unlock RELOCK_REPLY_INTEGER
+#define FORMS_like_unlock RELOCK_REPLY_INTEGER
 #define FORMS_line_leave RELOCK_REPLY_INTEGER
 #define FORMS_lock (ACQUIRES | RELOCK_REPLY_STRING)
 #define FORMS_look RELOCK_REPLY_ARRAY

@@ -29,6 +29,7 @@ static void nothing_was_refused(struct fixture *f)
 {
     assert_int_equal(log_count(f->log, "NOPERM"), 0);
     assert_int_equal(log_count(f->log, "the server refused PUBLISH"), 0);
+    assert_int_equal(log_count(f->log, "refused to tell"), 0);
     assert_int_equal(log_count(f->log, "not subscribed"), 0);
     assert_int_equal(log_count(f->log, "; without it "), 0);
     assert_int_equal(log_count(f->log, "each release of this lock wakes"), 0);
@@ -115,6 +116,29 @@ static void the_rights_of_an_announced_plain_lock_suffice(void **state)
     live(client, lock, lock);
     fixture_free_client(f, client);
     nothing_was_refused(f);
+}
+
+static int like_python(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    return relock_plainlock_like(client, "python-redis-lock", name, lock);
+}
+
+static int like_node(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    return relock_plainlock_like(client, "simple-redis-mutex", name, lock);
+}
+
+static int like_spring(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    return relock_plainlock_like(client, "spring-integration:shop", name, lock);
+}
+
+static void the_rights_of_a_lock_like_another_librarys_suffice(void **state)
+{
+    live_with(*state, "plain, like python-redis-lock", like_python, like_python);
+    assert_true(wait_for_no_keys(((struct fixture *)*state)->probe)); /* a list of a second */
+    live_with(*state, "plain, like simple-redis-mutex", like_node, like_node);
+    live_with(*state, "plain, like spring-integration:shop", like_spring, like_spring);
 }
 
 /* Its releases are found by polling. */
@@ -225,6 +249,7 @@ int main(void)
         SERVER_TEST(the_rights_of_a_spin_lock_suffice),
         SERVER_TEST(the_rights_of_a_plain_lock_suffice),
         SERVER_TEST(the_rights_of_an_announced_plain_lock_suffice),
+        SERVER_TEST(the_rights_of_a_lock_like_another_librarys_suffice),
         SERVER_TEST(a_plain_lock_without_the_right_to_its_channel_is_not_announced),
         FENCED_TEST(the_rights_of_a_fenced_lock_suffice),
         SERVER_TEST(the_rights_of_a_semaphore_suffice),

@@ -20,7 +20,7 @@ void offline_begin(void)
     client.options.recheck_ms = LEASE_MS;
     client.options.handoff_ms = 1000;
     client.options.flags = RELOCK_NO_TRACKING; /* a hold has no command of its own */
-    resource = relock_resources_get(&client, &relock_kind_reentrant, "orders", strlen("orders"),
+    resource = relock_resources_get(&client, &relock_kind_reentrant, "orders", strlen("orders"), 0,
                                     &(const char *){NULL});
     assert_non_null(resource);
 }

@@ -3,12 +3,14 @@ _relock()
 {
     local commands='run status list waiters watch break top bench doctor help'
     local common='--url --password-file --verbose --help'
-    local kinds='--fair --fenced --read --write --plain'
+    local kinds='--fair --fenced --read --write --plain --like'
+    local libraries='bsm-redislock django-redis node-redlock pottery python-redis-lock redis-py redis-semaphore redlock-py redlock-universal redsync sesamecare-redlock shedlock simple-redis-mutex spring-integration:'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
 
     COMPREPLY=()
     case $previous in
     --password-file) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+    --like) mapfile -t COMPREPLY < <(compgen -W "$libraries" -- "$current") && return ;;
     --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill warn' -- "$current") && return ;;
     esac
     if ((COMP_CWORD == 1)); then

@@ -22,6 +22,8 @@ static const struct {
     {&relock_script_inspect, "inspect"},
     {&relock_script_latch_count_down, "latch_count_down"},
     {&relock_script_latch_delete, "latch_delete"},
+    {&relock_script_like_force_unlock, "like_force_unlock"},
+    {&relock_script_like_unlock, "like_unlock"},
     {&relock_script_line_leave, "line_leave"},
     {&relock_script_lock, "lock"},
     {&relock_script_look, "look"},

@@ -1,4 +1,5 @@
-"""redis-py's Lock that does what it is told: ../duo.h has the orders.
+"""A library for Python that does what it is told: ../duo.h has the orders. The class Locks of
+locks.py stands for the library: each of its files here is one of these.
 
 usage: player.py URL
 """
@@ -7,18 +8,17 @@ import sys
 import threading
 
 import redis
-from redis.exceptions import LockError
-
-RETRY_S = 0.01
+from locks import Locks
 
 
 class Actor(threading.Thread):
     """Does its orders one after the other, with locks of its own."""
 
-    def __init__(self, client):
+    def __init__(self, locks, client):
         super().__init__(daemon=True)
+        self.locks = locks
         self.client = client
-        self.locks = {}
+        self.held = {}
         self.orders = queue.Queue()
         self.start()
 
@@ -27,35 +27,32 @@ class Actor(threading.Thread):
             number, words = self.orders.get()
             try:
                 answer = getattr(self, words[0])(*words[1:])
-            except LockError as error:
-                answer = "not-owner" if "own" in str(error) else f"failed {error!r}"
             except Exception as error:
-                answer = f"failed {error!r}"
+                answer = f"failed {error!r}".replace("\n", " ")
             say(f"{number} {answer}")
 
-    def take(self, name, lease_ms, **how):
-        self.locks[name] = self.client.lock(
-            name, timeout=int(lease_ms) / 1000, sleep=RETRY_S, thread_local=False
-        )
-        return self.locks[name].acquire(**how)
+    def take(self, name, lease_ms, waits):
+        lock = self.locks.take(name, int(lease_ms) / 1000, waits)
+        if lock:
+            self.held[name] = lock
+        return lock is not None
 
     def lock(self, name, lease_ms):
-        self.take(name, lease_ms)
+        while not self.take(name, lease_ms, True):
+            pass
         return "ok"
 
     def trylock(self, name, lease_ms):
-        return "yes" if self.take(name, lease_ms, blocking=False) else "no"
+        return "yes" if self.take(name, lease_ms, False) else "no"
 
     def unlock(self, name):
-        self.locks[name].release()
-        return "ok"
+        return "ok" if self.locks.release(self.held[name]) else "not-owner"
 
     def extend(self, name, lease_ms):
-        self.locks[name].extend(int(lease_ms) / 1000, replace_ttl=True)
-        return "ok"
+        return "ok" if self.locks.extend(self.held[name], int(lease_ms) / 1000) else "not-owner"
 
     def token(self, name):
-        return self.locks[name].local.token.decode()
+        return self.locks.token(self.held[name])
 
     def count(self, name, key, times):
         for _ in range(int(times)):
@@ -71,14 +68,15 @@ def say(line):
 
 
 def main():
-    client = redis.Redis.from_url(sys.argv[1], client_name="player")
+    client = redis.Redis.from_url(sys.argv[1], client_name="player", socket_timeout=None)
     client.ping()
+    locks = Locks(client, sys.argv[1])
     actors = {}
     say("ready")
     for number, line in enumerate(sys.stdin, start=1):
         name, *words = line.split()
         if name not in actors:
-            actors[name] = Actor(client)
+            actors[name] = Actor(locks, client)
         actors[name].orders.put((number, words))
 
 

@@ -1,0 +1,131 @@
+/*
+ * Plain locks in the form of other libraries: for each library, what the key has before the name,
+ * and how a release wakes its waiters. There is no column for the value and the lease, because no
+ * library reads those of other holders: it compares the value with its own alone, and Redis keeps
+ * a lease in milliseconds, however it was set.
+ */
+#include "kind/kinds.h"
+#include "lock/state/lock.h"
+
+#include <string.h>
+
+/* ---- those whose waiters do not poll soon ---------------------------------------------------
+ */
+
+#define ANNOUNCED RELOCK_PLAIN_KIND(&relock_script_like_unlock, &relock_script_like_force_unlock)
+
+/* Its waiters block on a list. */
+static const struct relock_kind python_redis_lock = {
+    ANNOUNCED,
+    .announcement = &(const struct relock_announcement){"lpush", "lock-signal:%n", "1"},
+};
+
+/* One channel for all locks. */
+static const struct relock_kind simple_redis_mutex = {
+    ANNOUNCED,
+    .announcement =
+        &(const struct relock_announcement){"publish", "@simple-redis-mutex:locks-releases",
+                                            "{ \"key\": %j, \"value\": \"%t\" }"},
+};
+
+/* With PUB_SUB_LOCK. With SPIN_LOCK, nobody listens. */
+static const struct relock_kind spring_integration = {
+    ANNOUNCED,
+    .announcement = &(const struct relock_announcement){"publish", "%p-channel:%k", "%k"},
+};
+
+/* ---- libraries -------------------------------------------------------------------------------
+ */
+
+/* The key is the texts of three columns and the name. The parameter is the default; "" means that
+ * the library has none, so the caller must give one; NULL, that the key has no parameter. */
+#define LIBRARIES(XX)                                                                    \
+    XX("bsm-redislock", "", NULL, "", NULL)                                              \
+    XX("django-redis", "", ":1", ":", NULL)                                              \
+    XX("node-redlock", "", NULL, "", NULL)                                               \
+    XX("pottery", "redlock:", NULL, "", NULL)                                            \
+    XX("python-redis-lock", "lock:", NULL, "", &python_redis_lock)                       \
+    XX("redis-py", "", NULL, "", NULL)                                                   \
+    XX("redis-semaphore", "mutex:", NULL, "", NULL)                                      \
+    XX("redlock-py", "", NULL, "", NULL)                                                 \
+    XX("redlock-universal", "", NULL, "", NULL)                                          \
+    XX("redsync", "", NULL, "", NULL)                                                    \
+    XX("sesamecare-redlock", "", NULL, "", NULL)                                         \
+    XX("shedlock", "job-lock:", "default", ":", NULL)                                    \
+    XX("simple-redis-mutex", "@simple-redis-mutex:lock-", NULL, "", &simple_redis_mutex) \
+    XX("spring-integration", "", "", ":", &spring_integration)
+
+struct library {
+    const char *name;
+    const char *before;
+    const char *parameter;
+    const char *behind;
+    const struct relock_kind *kind; /* NULL: that of relock_plainlock_new */
+};
+
+static const struct library libraries[] = {
+#define XX(...) {__VA_ARGS__},
+    LIBRARIES(XX)
+#undef XX
+};
+
+#define XX(name, ...) " " name
+static const char unknown[] = "relock_plainlock_like: `library` is none of" LIBRARIES(XX);
+#undef XX
+
+static const struct library *find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
+        if (strlen(libraries[i].name) == len && memcmp(libraries[i].name, name, len) == 0)
+            return &libraries[i];
+    }
+    return NULL;
+}
+
+/* What the key has before the name: RELOCK_NAME_MAX bytes at most, without a NUL. */
+struct prefix {
+    char text[RELOCK_NAME_MAX];
+    size_t len;
+    bool is_cut;
+};
+
+static void append(struct prefix *prefix, const char *text, size_t len)
+{
+    prefix->is_cut = prefix->is_cut || len > sizeof(prefix->text) - prefix->len;
+    if (prefix->is_cut || len == 0)
+        return;
+    memcpy(prefix->text + prefix->len, text, len);
+    prefix->len += len;
+}
+
+int relock_plainlock_like(struct relock_client *client, const char *library, const char *name,
+                          struct relock_lock **lock)
+{
+    const char *colon = library ? strchr(library, ':') : NULL;
+    const struct library *found = NULL;
+    struct prefix prefix = {.len = 0};
+    const char *parameter;
+
+    if (library)
+        found = find(library, colon ? (size_t)(colon - library) : strlen(library));
+    if (!found || !client)
+        return relock_client_refuse(client, unknown);
+    if (colon && !found->parameter)
+        return relock_client_refuse(client, "relock_plainlock_like: the keys of this library have "
+                                            "no parameter, so nothing may follow its name");
+    parameter = colon ? colon + 1 : found->parameter;
+    if (found->parameter && !*parameter)
+        return relock_client_refuse(client, "relock_plainlock_like: the name of this library must "
+                                            "be followed by a colon and its parameter: of "
+                                            "spring-integration, the key of the registry");
+    append(&prefix, found->before, strlen(found->before));
+    if (parameter)
+        append(&prefix, parameter, strlen(parameter));
+    append(&prefix, found->behind, strlen(found->behind));
+    append(&prefix, client->options.name_prefix, client->prefix_len);
+    if (prefix.is_cut)
+        return relock_client_refuse(client, "relock_plainlock_like: the key would be longer than "
+                                            "4096 bytes");
+    return relock_lock_make_shared(client, found->kind ? found->kind : relock_kind_plain(client),
+                                   (struct relock_text){prefix.text, prefix.len}, name, lock);
+}
