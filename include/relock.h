@@ -1173,10 +1173,12 @@ struct relock_server_info {
     const char *address;    /* without the password */
     const char *info;       /* the reply to the Redis command INFO */
     uint64_t round_trip_us; /* of one command */
-    /* its clock less this machine's, exact to within the round trip; INT64_MIN: the server does not
-     * tell the time */
+    /* its clock less this machine's, exact to within the round trip; INT64_MIN: unknown */
     int64_t clock_ahead_ms;
     const struct relock_replica_info *replicas; /* the first of those that it has; NULL: none */
+    /* RELOCK_OK, or why its clock is unknown: RELOCK_E_AUTH or RELOCK_E_SERVER if it refuses TIME,
+     * RELOCK_E_UNSUPPORTED if it answers something else than seconds and microseconds */
+    int clock_result;
 };
 
 /** Takes the description of one server. Returns whether to go on. */

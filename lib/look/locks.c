@@ -29,8 +29,15 @@ static bool is_lock(const struct relock_lock_info *info)
 /* Keys that belong to a lock of another name. */
 static bool is_part(const char *key)
 {
-    return strncmp(key, "relock_waiters:", 15) == 0 || strncmp(key, "relock_waits:", 13) == 0 ||
-           strncmp(key, "redisson_lock_", 14) == 0;
+    static const char *const begins[] = {"relock_waiters:", "relock_waits:", "redisson_lock_",
+                                         "redisson_unlock_latch:"};
+    const char *level = strstr(key, ":rwlock_timeout:");
+
+    for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+        if (strncmp(key, begins[i], strlen(begins[i])) == 0)
+            return true;
+    level = level ? level + strlen(":rwlock_timeout:") : "";
+    return *level && !level[strspn(level, "0123456789")];
 }
 
 static int show(struct search *search, struct relock_text name, bool is_exact)
@@ -170,7 +177,7 @@ static bool show_waiters(struct relock_sight *sight, const struct redisReply *re
     info.id = id;
     info.side = side_of(id);
     info.is_told = relock_reply_is(relock_reply_at(reply, 2), id);
-    relock_names_find(&sight->names, id, sight->peer);
+    relock_sight_find_name(sight, id);
     return fn(&info, arg);
 }
 

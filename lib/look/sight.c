@@ -15,16 +15,17 @@
 
 /* ---- names of clients ---------------------------------------------------------------------- */
 
-/* Asks all servers for CLIENT LIST. Names from a server that refuses or does not answer stay
+/* Asks all servers for CLIENT LIST, once. Names from a server that refuses or does not answer stay
  * unknown. */
-static void names_init(struct relock_names *names, struct relock_topology *topology,
-                       uint64_t timeout_ms)
+static void ask_for_names(struct relock_sight *sight)
 {
     const struct relock_text words[] = {relock_text_of("CLIENT"), relock_text_of("LIST")};
+    struct relock_topology *topology = sight->client->topology;
+    struct relock_names *names = &sight->names;
     struct relock_node *node = relock_nodes_next(topology, NULL);
     char why[RELOCK_WHY_MAX];
 
-    *names = (struct relock_names){0};
+    names->were_asked = true;
     for (; node; node = relock_nodes_next(topology, node)) {
         struct redisReply **lists =
             realloc(names->lists, (names->n_lists + 1) * sizeof(struct redisReply *));
@@ -33,7 +34,7 @@ static void names_init(struct relock_names *names, struct relock_topology *topol
         if (!lists)
             break;
         names->lists = lists;
-        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_clock_in(timeout_ms), &list,
+        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_sight_deadline(sight), &list,
                              why) == RELOCK_OK)
             names->lists[names->n_lists++] = list;
     }
@@ -61,19 +62,21 @@ static bool find_in(const char *list, const char *tail, char name[RELOCK_PEER_NA
     return true;
 }
 
-void relock_names_find(const struct relock_names *names, const char *owner,
-                       char name[RELOCK_PEER_NAME_MAX])
+void relock_sight_find_name(struct relock_sight *sight, const char *owner)
 {
+    const struct relock_names *names = &sight->names;
     char tail[RELOCK_UUID_LEN + 3];
     const char *list;
     size_t len;
 
-    name[0] = '\0';
+    sight->peer[0] = '\0';
     if (strlen(owner) < RELOCK_UUID_LEN)
         return;
+    if (!names->were_asked)
+        ask_for_names(sight);
     (void)snprintf(tail, sizeof(tail), ":%.*s ", RELOCK_UUID_LEN, owner);
     for (size_t i = 0; i < names->n_lists; i++)
-        if (relock_reply_text(names->lists[i], &list, &len) && find_in(list, tail, name))
+        if (relock_reply_text(names->lists[i], &list, &len) && find_in(list, tail, sight->peer))
             return;
 }
 
@@ -89,7 +92,6 @@ bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client
         return false;
     }
     relock_mutex_unlock(&client->mutex);
-    names_init(&sight->names, client->topology, client->options.command_timeout_ms);
     return true;
 }
 
@@ -176,7 +178,7 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
     info->holder = inspection.holder;
     if (inspection.holder.n_holders == 0)
         info->kind = RELOCK_KIND_NONE;
-    relock_names_find(&sight->names, info->holder.id, sight->peer);
+    relock_sight_find_name(sight, info->holder.id);
     return RELOCK_OK;
 }
 
