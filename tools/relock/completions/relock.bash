@@ -1,14 +1,16 @@
 # Completion of relock(1) for bash.
 _relock()
 {
-    local commands='run status list waiters watch break top bench doctor help'
+    local commands='run status list waiters watch break top bench doctor acl help'
     local common='--url --password-file --verbose --help'
+    local known='reentrant spin fenced fair read-write plain announced-plain'
     local kinds='--fair --fenced --read --write --plain'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
 
     COMPREPLY=()
     case $previous in
     --password-file) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+    --kind) mapfile -t COMPREPLY < <(compgen -W "$known" -- "$current") && return ;;
     --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill warn' -- "$current") && return ;;
     esac
     if ((COMP_CWORD == 1)); then
@@ -30,7 +32,11 @@ _relock()
     top) words="$common --json --interval --once" ;;
     bench) words="$common --json --threads --duration --shared" ;;
     help) ((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current") ;;
-    doctor) words="$common --json --name" ;;
+    doctor) words="$common --json --name --kind" ;;
+    acl)
+        words="$common --prefix --operator --user --shell"
+        mapfile -t COMPREPLY < <(compgen -W "$known" -- "$current")
+        ;;
     esac
     [[ $current != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }
