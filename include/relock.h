@@ -1076,9 +1076,10 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 #define RELOCK_KIND_FENCED 2      /* a lock whose name has a counter of tokens */
 #define RELOCK_KIND_FAIR 3        /* a lock whose name has a queue of waiters */
 #define RELOCK_KIND_RW 4          /* either side */
-#define RELOCK_KIND_PLAIN 5       /* its value looks like a token of relock or a known library */
-#define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock */
-#define RELOCK_KIND_OTHER 7       /* the key of this name is no lock */
+#define RELOCK_KIND_PLAIN 5       /* its value, or value and name, are those of a known library */
+#define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock, such as a hash sum */
+#define RELOCK_KIND_OTHER 7       /* the key of this name is no lock, so none can have the name */
+#define RELOCK_KIND_FOREIGN 8     /* held by Symfony or redis-semaphore, in a way of their own */
 
 /** Describes a lock. */
 struct relock_lock_info {
@@ -1095,9 +1096,9 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
 
 /**
  * Finds the locks that are held and whose names match `pattern`, as in the Redis command KEYS; `*`
- * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash and
- * string that matches. Locks that are acquired or released meanwhile may be missing, and `fn` may
- * get a lock twice.
+ * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash,
+ * string and sorted set that matches. Locks that are acquired or released meanwhile may be missing,
+ * and `fn` may get a lock twice.
  *
  * A pattern without a special character is a name; a backslash makes the next character ordinary.
  * Then the call asks for this lock alone, and calls `fn` once, even if the lock is free or the key

@@ -1,6 +1,7 @@
 /*
- * relock_locks finds locks by their names: SCAN runs on each server, for hashes and for strings,
- * and look.lua tells which of these are locks. relock_waiters names the waiters for one lock.
+ * relock_locks finds locks by their names: SCAN runs on each server, for hashes, strings and
+ * sorted sets, and look.lua tells which of these are locks. relock_waiters names the waiters for
+ * one lock.
  */
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"
@@ -20,11 +21,6 @@ struct search {
     int refused; /* why a key could not be read; RELOCK_OK: all could */
     bool shown;  /* a key could be read */
 };
-
-static bool is_lock(const struct relock_lock_info *info)
-{
-    return info->kind >= RELOCK_KIND_REENTRANT && info->kind <= RELOCK_KIND_PLAIN;
-}
 
 /* Keys that belong to a lock of another name. */
 static bool is_part(const char *key)
@@ -48,7 +44,7 @@ static int show(struct search *search, struct relock_text name, bool is_exact)
 
     if (r == RELOCK_OK)
         r = relock_sight_describe(&search->sight, &call, &info);
-    if (r == RELOCK_OK && (is_exact || is_lock(&info)))
+    if (r == RELOCK_OK && (is_exact || search->sight.is_lock))
         search->ended = !search->fn(&info, search->arg);
     relock_call_end(&call);
     if (r == RELOCK_OK)
@@ -78,7 +74,7 @@ static int show_page(void *arg, struct relock_node *node, const struct redisRepl
 
 static int search_all(struct search *search)
 {
-    static const char *const types[] = {"hash", "string", NULL};
+    static const char *const types[] = {"hash", "string", "zset", NULL};
     int r = relock_scan(&search->sight, search->pattern, types, show_page, search);
 
     return r == RELOCK_OK && !search->shown ? search->refused : r;

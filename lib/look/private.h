@@ -47,6 +47,7 @@ struct relock_sight {
     int result;                      /* of begin */
     char why[RELOCK_WHY_MAX];        /* the cause of a failure */
     char peer[RELOCK_PEER_NAME_MAX]; /* the name that was found last */
+    bool is_lock;                    /* what was described last is held, and looks like a lock */
 };
 
 /* Enters the client. False, with a result, if it cannot. */

@@ -138,16 +138,19 @@ int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsign
 static const struct kind {
     const char *name;
     int kind;
-    const struct relock_script *inspect; /* NULL: it has no holder */
+    bool is_listed;
+    const struct relock_script *inspect; /* NULL: it has no holder, or the reply names it */
 } kinds[] = {
-    {"free", RELOCK_KIND_NONE, NULL},
-    {"reentrant", RELOCK_KIND_REENTRANT, &relock_script_inspect},
-    {"fenced", RELOCK_KIND_FENCED, &relock_script_inspect},
-    {"fair", RELOCK_KIND_FAIR, &relock_script_inspect},
-    {"rw", RELOCK_KIND_RW, &relock_script_rw_inspect},
-    {"plain", RELOCK_KIND_PLAIN, &relock_script_plain_inspect},
-    {"string", RELOCK_KIND_MAYBE_PLAIN, &relock_script_plain_inspect},
-    {"other", RELOCK_KIND_OTHER, NULL},
+    {"free", RELOCK_KIND_NONE, false, NULL},
+    {"reentrant", RELOCK_KIND_REENTRANT, true, &relock_script_inspect},
+    {"fenced", RELOCK_KIND_FENCED, true, &relock_script_inspect},
+    {"fair", RELOCK_KIND_FAIR, true, &relock_script_inspect},
+    {"rw", RELOCK_KIND_RW, true, &relock_script_rw_inspect},
+    {"plain", RELOCK_KIND_PLAIN, true, &relock_script_plain_inspect},
+    {"token", RELOCK_KIND_MAYBE_PLAIN, true, &relock_script_plain_inspect},
+    {"string", RELOCK_KIND_MAYBE_PLAIN, false, &relock_script_plain_inspect},
+    {"foreign", RELOCK_KIND_FOREIGN, true, NULL},
+    {"other", RELOCK_KIND_OTHER, false, NULL},
 };
 
 static const struct kind *kind_of(const struct redisReply *reply)
@@ -176,9 +179,28 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
     if (r != RELOCK_OK)
         return r;
     info->holder = inspection.holder;
-    if (inspection.holder.n_holders == 0)
+    if (inspection.holder.n_holders == 0) {
         info->kind = RELOCK_KIND_NONE;
+        sight->is_lock = false;
+    }
     relock_sight_find_name(sight, info->holder.id);
+    return RELOCK_OK;
+}
+
+/* Behind what look.lua returns of each lock. */
+static int take_holder(const struct redisReply *reply, struct relock_holder *holder)
+{
+    int64_t n_holders;
+    const char *id;
+    size_t len;
+
+    if (!relock_reply_text(relock_reply_at(reply, 3), &id, &len) ||
+        !relock_reply_integer(relock_reply_at(reply, 4), &n_holders) ||
+        !relock_reply_integer(relock_reply_at(reply, 5), &holder->ttl_ms))
+        return RELOCK_E_SERVER;
+    (void)snprintf(holder->id, sizeof(holder->id), "%s", id);
+    holder->hold_count = 1;
+    holder->n_holders = (unsigned)n_holders;
     return RELOCK_OK;
 }
 
@@ -200,6 +222,9 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
         .n_waiting = (unsigned)n_waiting,
     };
     info->holder.ttl_ms = -2;
+    sight->is_lock = kind->is_listed;
+    if (kind->kind == RELOCK_KIND_FOREIGN)
+        return take_holder(looked->reply, &info->holder);
     return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
 }
 

@@ -363,7 +363,8 @@ static const char scene[] =
     "redis.call('rpush', 'redisson_lock_queue:{locker:q}', owner(1), owner(2)) "
     "redis.call('zadd', 'redisson_lock_timeout:{locker:q}', now - 1000, owner(1), "
     "  now + 10000000.5, owner(2)) "
-    "redis.call('set', 'locker:p', '0123456789abcdef0123456789abcdef', 'px', 60000) "
+    "redis.call('set', 'locker:lock', '0123456789abcdef0123456789abcdef', 'px', 60000) "
+    "redis.call('zadd', 'locker:semaphore', now + 60000, client(1):gsub('-', '') .. 'x') "
     "return redis.call('hset', 'relock_waits:{' .. client(5) .. '}', "
     "  'client', client(5) .. ' shop', '1234567890', '1 200 1 hash locker:l')";
 
@@ -371,7 +372,7 @@ static const char scene[] =
 static int operate(struct fixture *f, bool *saw_all)
 {
     static const char *const commands[][5] = {
-        {"status", "locker:l", "locker:q", "locker:p"},
+        {"status", "locker:l", "locker:q", "locker:lock"},
         {"list"},
         {"top"},
         {"waiters", "locker:l", "locker:q"},
@@ -380,7 +381,7 @@ static int operate(struct fixture *f, bool *saw_all)
         {"break", "--yes", "locker:f"},
         {"break", "--yes", "locker:q"},
         {"break", "--yes", "locker:w"},
-        {"break", "--yes", "locker:p"},
+        {"break", "--yes", "locker:lock"},
     };
     static const char *const seen[] = {"reentrant", "fair", "plain"};
     int worst = 0;

@@ -19,6 +19,7 @@ static const char *const kinds[] = {
     [RELOCK_KIND_PLAIN] = "plain",
     [RELOCK_KIND_MAYBE_PLAIN] = "plain?",
     [RELOCK_KIND_OTHER] = "no lock",
+    [RELOCK_KIND_FOREIGN] = "foreign",
 };
 
 static void *must(void *memory)
@@ -133,6 +134,8 @@ const char *lock_row_holder(const struct lock_row *row)
 
 static const char *state_of(const struct lock_row *row)
 {
+    if (row->kind == RELOCK_KIND_OTHER)
+        return "blocked";
     if (!lock_row_is_held(row))
         return "free";
     if (row->kind == RELOCK_KIND_RW)
@@ -146,7 +149,10 @@ static void add_row(struct report *report, const struct lock_row *row)
 
     report_text(report, row->name, COLOUR_NONE);
     report_text(report, kinds[row->kind], COLOUR_NONE);
-    report_text(report, state_of(row), is_held ? COLOUR_NOTE : COLOUR_GOOD);
+    report_text(report, state_of(row),
+                row->kind == RELOCK_KIND_OTHER ? COLOUR_BAD
+                : is_held                      ? COLOUR_NOTE
+                                               : COLOUR_GOOD);
     report_text(report, lock_row_holder(row), COLOUR_NONE);
     report_text(report, is_held ? row->holder.id : NULL, COLOUR_NONE);
     report_number(report, row->holder.hold_count);

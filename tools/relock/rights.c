@@ -41,7 +41,8 @@ static const struct row {
      "~%* ~relock_waits:{* ~relock_waiters:{%* ~relock_waiters:turn:{%* " TOKEN QUEUE LEVELS
      "&relock_client:{* &redisson_lock__channel:{%* &redisson_rwlock:{%* " CONNECT
      "+client|list +scan +type +hlen +hkeys +hget +hgetall +hexists +strlen +get +exists +pttl "
-     "+time +llen +lrange +zscore +del +publish +hmget +hset +pexpire +lindex +lrem +lpop +zadd "
+     "+time +llen +lrange +zscore +zcard +zrange +del +publish +hmget +hset +pexpire +lindex +lrem "
+     "+lpop +zadd "
      "+zrem",
      false},
     {"cluster", "+cluster|slots +asking +unsubscribe", false},

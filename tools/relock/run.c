@@ -13,6 +13,7 @@
 #include "child.h"
 #include "clock.h"
 #include "hold.h"
+#include "lock_list.h"
 #include "run_options.h"
 #include "session.h"
 #include "statuses.h"
@@ -85,11 +86,27 @@ static int await_lock(struct run *run)
     }
 }
 
+/* Why the lock cannot be had, if its key tells; else NULL. */
+static const char *find_obstacle(struct run *run)
+{
+    struct lock_list list = {0};
+    int kind = lock_list_find_name(&list, run->hold.client, hold_title(&run->hold)) == RELOCK_OK
+                   ? list.rows[0].kind
+                   : RELOCK_KIND_NONE;
+
+    lock_list_free(&list);
+    if (kind == RELOCK_KIND_FOREIGN)
+        return "a lock of another library that relock cannot share has this name";
+    return kind == RELOCK_KIND_OTHER
+               ? "its key has data that is no lock: use another name, or delete the key"
+               : NULL;
+}
+
 /* A conflict, or a failure: the exit status. */
 static int explain(struct run *run)
 {
     const struct run_options *options = run->options;
-    const char *refused = atomic_load(&run->hold.teller.refused);
+    const char *refused = atomic_load(&run->hold.teller.refused), *obstacle = NULL;
     int r = run->hold.result;
 
     if (r == RELOCK_CANCELLED && refused) {
@@ -101,6 +118,12 @@ static int explain(struct run *run)
     }
     if (r == RELOCK_E_INVALID && !run->hold.client)
         args_refuse(&options->args, "the url or another setting is invalid");
+    if (r == RELOCK_E_SERVER && run->hold.client)
+        obstacle = find_obstacle(run);
+    if (obstacle) {
+        say(run, "%s", obstacle);
+        return STATUS_FAILED;
+    }
     if (r != RELOCK_BUSY && r != RELOCK_TIMEOUT)
         return session_fail(&options->args,
                             run->hold.client ? hold_title(&run->hold) : "cannot connect", r);

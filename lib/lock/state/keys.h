@@ -85,12 +85,13 @@ size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached);
 
 #define RELOCK_TOKENS_PREFIX 12 /* bytes with which all tokens of a client begin */
+#define RELOCK_TOKENS_RANDOM 8  /* of them; the others show whose tokens they are */
 
 /*
- * The values in Redis of the holds of plain locks. A token is 20 bytes in hex: 12 random bytes of
- * the client and the number of the hold, encrypted with a random key of the client. So tokens are
- * unique and cannot be guessed from each other, and none is stored: it can be computed from the
- * number again.
+ * The values in Redis of the holds of plain locks. A token is 20 bytes in hex: 8 random bytes of
+ * the client, 4 that follow from them, and the number of the hold, encrypted with a random key of
+ * the client. So tokens are unique and cannot be guessed from each other, and none is stored: it
+ * can be computed from the number again. By the 4 bytes, lib/look tells a token from a hash sum.
  */
 struct relock_tokens {
     unsigned char client[RELOCK_TOKENS_PREFIX];
