@@ -444,7 +444,8 @@ struct relock_stats {
     uint64_t kept;      /* now: kept locks, which no owner holds */
     uint64_t deadlocks; /* waits refused because they closed a cycle, in or between processes */
     uint64_t deferred;  /* releases that did not wait for the answer (RELOCK_DEFER_RELEASES) */
-    uint64_t deferred_lost; /* such releases of a hold that had been lost before; also in `lost` */
+    uint64_t deferred_lost;  /* such releases of a hold that had been lost before; also in `lost` */
+    uint64_t oldest_hold_us; /* now: for how long the oldest hold has been held; 0: none is held */
 };
 
 /**
