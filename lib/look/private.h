@@ -17,6 +17,13 @@
 struct redisReply;
 struct relock_lock_info;
 
+/* ---- since ----------------------------------------------------------------------------------- */
+
+#define RELOCK_SINCE_KEY_MAX 64
+
+/* The key of the record of a client, by its id or by what its tokens begin with. */
+void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len);
+
 /* ---- sight ----------------------------------------------------------------------------------- */
 
 /*

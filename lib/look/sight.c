@@ -161,6 +161,44 @@ static const struct kind *kind_of(const struct redisReply *reply)
     return NULL;
 }
 
+/* Where the client of the holder has recorded since when it is held, and the field there. Returns
+ * false if the holder is none of relock. */
+static bool find_record(const char *holder, char key[RELOCK_SINCE_KEY_MAX], const char **field)
+{
+    size_t len = strlen(holder), prefix = 2 * RELOCK_TOKENS_PREFIX;
+    bool is_token = strspn(holder, "0123456789abcdef") == len && len > prefix;
+
+    if (!is_token && (len <= RELOCK_UUID_LEN || holder[RELOCK_UUID_LEN] != ':'))
+        return false;
+    *field = is_token ? holder : holder + RELOCK_UUID_LEN + 1;
+    relock_since_key(key, holder, is_token ? prefix : RELOCK_UUID_LEN);
+    return true;
+}
+
+/* Unknown if the user may not read it, say. The record also has the name of a client that has
+ * ended. */
+static void ask_for_since(struct relock_sight *sight, struct relock_lock_info *info)
+{
+    struct relock_call call = {.script = &relock_script_since_read, .n_args = 1};
+    char why[RELOCK_WHY_MAX], key[RELOCK_SINCE_KEY_MAX];
+    const char *field, *client;
+    size_t len;
+
+    info->held_ms = -1;
+    if (info->holder.n_holders == 0 || !find_record(info->holder.id, key, &field))
+        return;
+    call.key = relock_text_of(key);
+    call.args[0] = relock_text_of(field);
+    memcpy(why, sight->why, sizeof(why));
+    if (run(sight, &call) == RELOCK_OK &&
+        relock_reply_integer(relock_reply_at(call.reply, 0), &info->held_ms) &&
+        relock_reply_text(relock_reply_at(call.reply, 1), &client, &len) && !*sight->peer &&
+        len > RELOCK_UUID_LEN)
+        (void)snprintf(sight->peer, sizeof(sight->peer), "%s", client + RELOCK_UUID_LEN + 1);
+    memcpy(sight->why, why, sizeof(why));
+    relock_call_end(&call);
+}
+
 /* The holder may have changed since the first script ran: this reply counts. */
 static int ask_for_holder(struct relock_sight *sight, const struct relock_call *looked,
                           const struct kind *kind, struct relock_lock_info *info)
@@ -184,6 +222,7 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
         sight->is_lock = false;
     }
     relock_sight_find_name(sight, info->holder.id);
+    ask_for_since(sight, info);
     return RELOCK_OK;
 }
 
@@ -222,6 +261,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
         .n_waiting = (unsigned)n_waiting,
     };
     info->holder.ttl_ms = -2;
+    info->held_ms = -1;
     sight->is_lock = kind->is_listed;
     if (kind->kind == RELOCK_KIND_FOREIGN)
         return take_holder(looked->reply, &info->holder);

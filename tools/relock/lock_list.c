@@ -44,6 +44,7 @@ static bool keep(const struct relock_lock_info *info, void *arg)
         .holder = info->holder,
         .client_name = must(strdup(info->client_name)),
         .n_waiting = info->n_waiting,
+        .held_ms = info->held_ms,
     };
     return true;
 }
@@ -157,6 +158,7 @@ static void add_row(struct report *report, const struct lock_row *row)
     report_text(report, is_held ? row->holder.id : NULL, COLOUR_NONE);
     report_number(report, row->holder.hold_count);
     report_number(report, row->holder.n_holders);
+    report_ms(report, row->held_ms);
     report_ms(report, is_held ? row->holder.ttl_ms : -1);
     report_number(report, row->n_waiting);
 }
@@ -165,9 +167,9 @@ int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool i
 {
     /* A column without a title is for programs. */
     static const struct column columns[] = {
-        {"NAME", "name"},       {"KIND", "kind"},     {"STATE", "state"}, {"HOLDER", "holder"},
-        {"", "holder_id"},      {"LEVELS", "levels"}, {"", "holders"},    {"LEASE", "lease_ms"},
-        {"WAITING", "waiting"}, {NULL, NULL},
+        {"NAME", "name"},      {"KIND", "kind"},       {"STATE", "state"}, {"HOLDER", "holder"},
+        {"", "holder_id"},     {"LEVELS", "levels"},   {"", "holders"},    {"HELD", "held_ms"},
+        {"LEASE", "lease_ms"}, {"WAITING", "waiting"}, {NULL, NULL},
     };
     struct report *report = report_new(columns, is_json);
     bool done;

@@ -134,6 +134,7 @@ struct relock_hold {
     bool is_missed : 1;     /* a script of many did not find it, and Redis is asked again */
     bool is_deferred : 1;   /* call/defer.c has sent its release, which has not ended */
     bool confirms : 1;      /* it has `confirm`; constant */
+    bool is_recorded : 1;   /* by look/since.c */
     unsigned n_unanswered;  /* commands without a reply yet, besides `command` */
 
     uint64_t owner;

@@ -37,6 +37,8 @@
 #define FORMS_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
 #define FORMS_rw_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_rw_inspect RELOCK_REPLY_ARRAY_OF(6)
+#define FORMS_since_read RELOCK_REPLY_ARRAY_OF(2)
+#define FORMS_since_write RELOCK_REPLY_INTEGER
 #define FORMS_unlock RELEASES
 #define FORMS_waits_behind RELOCK_REPLY_ARRAY
 #define FORMS_waits_find \

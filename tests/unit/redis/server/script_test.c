@@ -39,6 +39,8 @@ static const struct {
     {&relock_script_renew_many, "renew_many"},
     {&relock_script_rw_force_unlock, "rw_force_unlock"},
     {&relock_script_rw_inspect, "rw_inspect"},
+    {&relock_script_since_read, "since_read"},
+    {&relock_script_since_write, "since_write"},
     {&relock_script_unlock, "unlock"},
     {&relock_script_waits_behind, "waits_behind"},
     {&relock_script_waits_find, "waits_find"},
