@@ -28,7 +28,7 @@
 enum { BY_ID, BY_TOKEN, HASHES };
 
 struct hash {
-    bool is_sent;       /* a part is in flight */
+    unsigned n_sent;    /* parts in flight: one, and the end of a client that is being freed */
     bool may_exist;     /* in Redis */
     bool is_begun;      /* the first part was written */
     size_t n_written;   /* fields since then */
@@ -114,7 +114,7 @@ STEP void on_written(struct relock_client *client, struct relock_outbox_entry *e
     bool is_end = strcmp(part->keep, "0") == 0;
     int64_t was_there = 0;
 
-    hash->is_sent = false;
+    hash->n_sent--;
     if (result == RELOCK_E_AUTH || result == RELOCK_E_SERVER)
         since->refused_until_ms = relock_clock_in(REFUSED_MS);
     hash->may_exist = !is_end && (result == RELOCK_OK || entry->is_sent);
@@ -176,7 +176,7 @@ static void post(struct relock_client *client, struct part *part, uint64_t keep_
     part->is_first = !hash->is_begun;
     hash->n_written = (part->is_first ? 0 : hash->n_written) + part->n;
     hash->resend_ms = relock_clock_in(keep_ms / 3);
-    hash->is_sent = true;
+    hash->n_sent++;
     relock_outbox_post(client, &client->guarded.commands, &part->entry);
 }
 
@@ -268,7 +268,7 @@ STEP void fire(struct relock_timer *timer, uint64_t now_ms)
     uint64_t from_us = relock_clock_now_us(), pause_ms = since->long_ms / 2;
 
     for (unsigned i = 0; i < HASHES && !since->is_over && since->refused_until_ms <= now_ms; i++)
-        if (!since->hashes[i].is_sent && record(client, i, now_ms))
+        if (since->hashes[i].n_sent == 0 && record(client, i, now_ms))
             pause_ms = PAUSE_LEAST_MS;
     pause_ms = relock_clock_later(pause_ms, PAUSE_LEAST_MS);
     pause_ms = relock_clock_later(pause_ms, SCAN_SHARE * (relock_clock_now_us() - from_us) / 1000);
@@ -285,7 +285,7 @@ STEP void let_go(struct relock_client *client)
     since->is_over = true;
     for (unsigned i = 0; i < HASHES; i++) {
         struct hash *hash = &since->hashes[i];
-        struct part *part = hash->may_exist || hash->is_sent ? make_part(client, i, 0) : NULL;
+        struct part *part = hash->may_exist || hash->n_sent > 0 ? make_part(client, i, 0) : NULL;
 
         if (part)
             post(client, part, 0);
@@ -297,7 +297,7 @@ STEP bool is_drained(const struct relock_client *client)
     const struct relock_since *since = since_of(client);
 
     for (unsigned i = 0; i < HASHES; i++)
-        if (since->hashes[i].is_sent)
+        if (since->hashes[i].n_sent > 0)
             return false;
     return true;
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SEEN_MAX_SCRIPTS 32
+#define SEEN_MAX_SCRIPTS 64
 
 struct seen_line;
 
