@@ -16,7 +16,8 @@
 #define LEAST_MS 2000     /* is long, unless the program has set `deadlock_ms` */
 #define PAUSE_LEAST_MS 20 /* between two scans */
 #define SCAN_SHARE 50     /* at most a fiftieth of the time goes into scans */
-#define HOLDS_MOST 1000   /* of one part */
+#define HOLDS_MOST 64     /* of one part: a script runs for less than 0.5 ms */
+#define PARTS_MOST 16     /* of one scan */
 #define STALE_MOST 64     /* fields of ended holds, or as many as those of others */
 #define REFUSED_MS 60000  /* before another attempt of a user without the right */
 
@@ -28,9 +29,9 @@
 enum { BY_ID, BY_TOKEN, HASHES };
 
 struct hash {
-    unsigned n_sent;    /* parts in flight: one, and the end of a client that is being freed */
+    unsigned n_sent;    /* parts in flight */
     bool may_exist;     /* in Redis */
-    bool is_begun;      /* the first part was written */
+    bool is_begun;      /* the first part was sent, and no answer says that it is not there */
     size_t n_written;   /* fields since then */
     uint64_t resend_ms; /* before it expires */
 };
@@ -117,9 +118,10 @@ STEP void on_written(struct relock_client *client, struct relock_outbox_entry *e
     hash->n_sent--;
     if (result == RELOCK_E_AUTH || result == RELOCK_E_SERVER)
         since->refused_until_ms = relock_clock_in(REFUSED_MS);
-    hash->may_exist = !is_end && (result == RELOCK_OK || entry->is_sent);
-    hash->is_begun =
-        result == RELOCK_OK && relock_reply_integer(reply, &was_there) && was_there == 1 && !is_end;
+    hash->may_exist =
+        !is_end && (result == RELOCK_OK || (result == RELOCK_E_CONN && entry->is_sent));
+    if (is_end || result != RELOCK_OK || !relock_reply_integer(reply, &was_there) || was_there == 0)
+        hash->is_begun = false;
     free_part(part);
     relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
 }
@@ -174,6 +176,7 @@ static void post(struct relock_client *client, struct part *part, uint64_t keep_
     }
     (void)relock_decimal(part->keep, keep_ms);
     part->is_first = !hash->is_begun;
+    hash->is_begun = true;
     hash->n_written = (part->is_first ? 0 : hash->n_written) + part->n;
     hash->resend_ms = relock_clock_in(keep_ms / 3);
     hash->n_sent++;
@@ -216,27 +219,25 @@ STEP struct found count(struct relock_client *client, unsigned which, uint64_t n
     return found;
 }
 
-/* The holds that are not recorded, but not too many at a time. */
-STEP void fill(struct relock_client *client, struct part *part, size_t n_most, uint64_t now_us)
+/* Adds holds that are not recorded, from `at` on. Returns where to go on. */
+STEP struct relock_hold *fill(struct relock_client *client, struct part *part, size_t n_most,
+                              struct relock_hold *at, uint64_t now_us)
 {
     const struct relock_since *since = since_of(client);
-    struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
-    {
+    for (; at && part->n < n_most; at = at->client_next) {
         char field[RELOCK_FIELD_MAX];
 
-        if (part->n == n_most)
-            break;
-        if ((hold->resource->kind->has_token_only ? BY_TOKEN : BY_ID) != part->which ||
-            hold->is_recorded || !is_long(since, hold, now_us))
+        if ((at->resource->kind->has_token_only ? BY_TOKEN : BY_ID) != part->which ||
+            at->is_recorded || !is_long(since, at, now_us))
             continue;
-        write_field(client, hold, field);
+        write_field(client, at, field);
         part->len += (size_t)sprintf(part->text + part->len, "%s %llu ", field,
-                                     (unsigned long long)(now_us - hold->since_us) / 1000);
+                                     (unsigned long long)(now_us - at->since_us) / 1000);
         part->n++;
-        hold->is_recorded = true;
+        at->is_recorded = true;
     }
+    return at;
 }
 
 /* Returns whether more is to be sent soon. */
@@ -245,20 +246,25 @@ STEP bool record(struct relock_client *client, unsigned which, uint64_t now_ms)
     struct hash *hash = &since_of(client)->hashes[which];
     uint64_t now_us = relock_clock_now_us();
     struct found found = count(client, which, now_us);
-    size_t n = found.n_new < HOLDS_MOST ? found.n_new : HOLDS_MOST;
-    struct part *part;
+    struct relock_hold *at = client->guarded.holds;
+    unsigned n_parts = 0;
 
     if (found.n_new == 0 && (found.n > 0 ? hash->resend_ms > now_ms : !hash->may_exist)) {
         if (hash->n_written > 2 * found.n + STALE_MOST)
             hash->is_begun = false;
         return false;
     }
-    part = make_part(client, which, n);
-    if (!part)
-        return false;
-    fill(client, part, n, now_us);
-    post(client, part, found.n > 0 ? found.keep_ms : 0);
-    return found.n_new > n;
+    do {
+        size_t n = found.n_new < HOLDS_MOST ? found.n_new : HOLDS_MOST;
+        struct part *part = make_part(client, which, n);
+
+        if (!part)
+            return false;
+        at = fill(client, part, n, at, now_us);
+        found.n_new -= n;
+        post(client, part, found.n > 0 ? found.keep_ms : 0);
+    } while (found.n_new > 0 && ++n_parts < PARTS_MOST);
+    return found.n_new > 0;
 }
 
 STEP void fire(struct relock_timer *timer, uint64_t now_ms)

@@ -9,6 +9,7 @@
 #define LONG_MS 40 /* from then on a hold is recorded */
 #define LEASE_MS 30000
 #define SHORT_MS 1200 /* a lease; records are sent anew after a third of it */
+#define N_HOLDS 3000
 #define RECORDS "relock_waits:*:since"
 
 struct seen {
@@ -125,6 +126,35 @@ static void a_record_that_is_lost_is_written_anew(void **state)
     assert_true(wait_until(has_no_records, f, SOON_MS));
 }
 
+static bool has_all(void *arg)
+{
+    struct fixture *f = arg;
+
+    return probe_int(f->probe, "HLEN %s", records(f)) == N_HOLDS + 1;
+}
+
+/* In several parts of several scans. */
+static void many_holds_are_recorded(void **state)
+{
+    static struct relock_lock *locks[N_HOLDS];
+    struct fixture *f = *state;
+    struct relock_client *client = recorder(f, slow_ms(LEASE_MS));
+
+    for (int i = 0; i < N_HOLDS; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "lock:%d", i);
+        assert_result(relock_lock_new(client, name, &locks[i]), RELOCK_OK);
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+    }
+    assert_true(wait_until(has_all, f, SOON_MS));
+    for (int i = 0; i < N_HOLDS; i++) {
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+        relock_lock_free(locks[i]);
+    }
+    assert_true(wait_until(has_no_records, f, SOON_MS));
+}
+
 /* Fields of holds that have ended do not pile up. */
 static void the_record_does_not_grow(void **state)
 {
@@ -179,6 +209,7 @@ int main(void)
         SERVER_TEST(a_record_of_an_earlier_hold_is_not_taken_for_the_present_one),
         SERVER_TEST(a_short_hold_is_not_recorded),
         SERVER_TEST(a_record_that_is_lost_is_written_anew),
+        SERVER_TEST(many_holds_are_recorded),
         SERVER_TEST(the_record_does_not_grow),
         SERVER_TEST(a_user_without_the_right_is_not_told_and_holds_its_locks),
     };
