@@ -229,7 +229,7 @@ static void a_name_with_other_data_is_not_free(void **state)
     tool = tool_start(f, "status", "none", "orders");
     assert_int_equal(tool_wait(tool), 2);
     assert_non_null(strstr(tool_out(tool), "orders  no lock  blocked"));
-    tool = tool_start(f, "run", "--wait", "0", "orders", "true");
+    tool = tool_start(f, "run", "--wait", "30s", "orders", "true");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), "orders: its key has data that is no lock"));
     tool = tool_start(f, "watch", "orders");
@@ -252,7 +252,7 @@ static void a_lock_that_cannot_be_shared_is_shown_and_not_broken(void **state)
     tool = tool_start(f, "status", "orders");
     assert_int_equal(tool_wait(tool), 0);
     assert_non_null(strstr(tool_out(tool), "orders  foreign  held   3Hk9QZ1rC0Vb2y"));
-    tool = tool_start(f, "run", "--plain", "--wait", "0", "orders", "true");
+    tool = tool_start(f, "run", "--plain", "--wait", "30s", "orders", "true");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), "a lock of another library"));
     assert_tool(f, 125, "break", "--yes", "orders");
