@@ -1091,8 +1091,7 @@ struct relock_lock_info {
     const char *client_name; /* of the holder: that of its relock_options; "" if unknown */
     unsigned n_waiting; /* of a fair lock, owners in its queue; else clients of relock in line */
     /* For how long this holder has held it; -1: not known. relock clients record it of each hold
-     * that lasts for `deadlock_ms`, or, if that is not set, for 2 s and a third of the watchdog's
-     * time. */
+     * that lasts for `deadlock_ms`, or, if that is not set, for a third of the watchdog's time. */
     int64_t held_ms;
 };
 

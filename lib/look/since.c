@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_MS 2000     /* is long, unless the program has set `deadlock_ms` */
+#define LEAST_MS 100      /* is long, unless the program has set `deadlock_ms` */
 #define PAUSE_LEAST_MS 20 /* between two scans */
 #define SCAN_SHARE 50     /* at most a fiftieth of the time goes into scans */
 #define HOLDS_MOST 64     /* of one part: a script runs for less than 0.5 ms */
