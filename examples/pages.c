@@ -476,6 +476,41 @@ static int import_beside_python(struct relock_client *client)
     return r;
 }
 
+/* relock_semaphore_new, relock_semaphore_init, relock_semaphore_read */
+static int three_at_a_time(struct relock_client *client)
+{
+    struct relock_permits permits;
+    struct relock_lock *encoders;
+    int r = relock_semaphore_new(client, "encoders", &encoders);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_semaphore_init(encoders, 3, NULL); /* the first program sets it */
+    if (r == RELOCK_OK)
+        r = wait_without_limit(encoders); /* under one permit */
+    if (r == RELOCK_OK)
+        r = relock_semaphore_read(encoders, &permits);
+    if (r == RELOCK_OK)
+        printf("%lld permits are free\n", (long long)permits.n_free);
+    relock_lock_free(encoders);
+    return r;
+}
+
+/* relock_semaphore_set, relock_semaphore_add */
+static int one_more_machine(struct relock_client *client)
+{
+    struct relock_lock *encoders;
+    int r = relock_semaphore_new(client, "encoders", &encoders);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_semaphore_add(encoders, 1);
+    if (r == RELOCK_E_NO_PERMITS) /* it was deleted */
+        r = relock_semaphore_set(encoders, 4);
+    relock_lock_free(encoders);
+    return r;
+}
+
 /* relock_multilock_new */
 static int both_accounts(struct relock_lock *from, struct relock_lock *to)
 {
@@ -647,6 +682,8 @@ static void run(struct relock_client *client, struct relock_lock *orders)
     must(write_with_a_token(client), "write_with_a_token");
     must(poll_for_it(client), "poll_for_it");
     must(share_with_redis_py(client), "share_with_redis_py");
+    must(three_at_a_time(client), "three_at_a_time");
+    must(one_more_machine(client), "one_more_machine");
     must(import_beside_python(client), "import_beside_python");
     must(start_together(client), "start_together");
     must(give_up_a_start(client), "give_up_a_start");
@@ -672,7 +709,7 @@ int main(int argc, char **argv)
     must(drain(client, orders), "drain");
     relock_lock_free(orders);
     relock_client_free(client);
-    if (n_sold != 16) {
+    if (n_sold != 17) {
         fprintf(stderr, "pages: sold %d times\n", n_sold);
         return EXIT_FAILURE;
     }

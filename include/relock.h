@@ -445,7 +445,8 @@ struct relock_stats {
     uint64_t kept;      /* now: kept locks, which no owner holds */
     uint64_t deadlocks; /* waits refused because they closed a cycle, in or between processes */
     uint64_t deferred;  /* releases that did not wait for the answer (RELOCK_DEFER_RELEASES) */
-    uint64_t deferred_lost; /* such releases of a hold that had been lost before; also in `lost` */
+    uint64_t deferred_lost;  /* such releases of a hold that had been lost before; also in `lost` */
+    uint64_t oldest_hold_us; /* now: for how long the oldest hold has been held; 0: none is held */
 };
 
 /**
@@ -1305,9 +1306,10 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 #define RELOCK_KIND_FENCED 2      /* a lock whose name has a counter of tokens */
 #define RELOCK_KIND_FAIR 3        /* a lock whose name has a queue of waiters */
 #define RELOCK_KIND_RW 4          /* either side */
-#define RELOCK_KIND_PLAIN 5       /* its value looks like a token of relock or a known library */
-#define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock */
-#define RELOCK_KIND_OTHER 7       /* the key of this name is no lock */
+#define RELOCK_KIND_PLAIN 5       /* its value, or value and name, are those of a known library */
+#define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock, such as a hash sum */
+#define RELOCK_KIND_OTHER 7       /* the key of this name is no lock, so none can have the name */
+#define RELOCK_KIND_FOREIGN 8     /* held by Symfony or redis-semaphore, in a way of their own */
 
 /** Describes a lock. */
 struct relock_lock_info {
@@ -1317,6 +1319,9 @@ struct relock_lock_info {
     struct relock_holder holder;
     const char *client_name; /* of the holder: that of its relock_options; "" if unknown */
     unsigned n_waiting; /* of a fair lock, owners in its queue; else clients of relock in line */
+    /* For how long this holder has held it; -1: not known. relock clients record it of each hold
+     * that lasts for `deadlock_ms`, or, if that is not set, for a third of the watchdog's time. */
+    int64_t held_ms;
 };
 
 /** Takes one lock that relock_locks() has found. Returns whether to go on. */
@@ -1324,9 +1329,9 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
 
 /**
  * Finds the locks that are held and whose names match `pattern`, as in the Redis command KEYS; `*`
- * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash and
- * string that matches. Locks that are acquired or released meanwhile may be missing, and `fn` may
- * get a lock twice.
+ * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash,
+ * string and sorted set that matches. Locks that are acquired or released meanwhile may be missing,
+ * and `fn` may get a lock twice.
  *
  * A pattern without a special character is a name; a backslash makes the next character ordinary.
  * Then the call asks for this lock alone, and calls `fn` once, even if the lock is free or the key
@@ -1402,10 +1407,12 @@ struct relock_server_info {
     const char *address;    /* without the password */
     const char *info;       /* the reply to the Redis command INFO */
     uint64_t round_trip_us; /* of one command */
-    /* its clock less this machine's, exact to within the round trip; INT64_MIN: the server does not
-     * tell the time */
+    /* its clock less this machine's, exact to within the round trip; INT64_MIN: unknown */
     int64_t clock_ahead_ms;
     const struct relock_replica_info *replicas; /* the first of those that it has; NULL: none */
+    /* RELOCK_OK, or why its clock is unknown: RELOCK_E_AUTH or RELOCK_E_SERVER if it refuses TIME,
+     * RELOCK_E_UNSUPPORTED if it answers something else than seconds and microseconds */
+    int clock_result;
 };
 
 /** Takes the description of one server. Returns whether to go on. */

@@ -136,6 +136,17 @@ static void put_numbers(struct page *page, const struct relock_stats *stats)
     }
 }
 
+static void put_oldest(struct page *page, uint64_t us)
+{
+    static const char metric[] = "oldest_hold_seconds";
+
+    put_title(page, metric, "gauge", "Age of the oldest hold now.");
+    put_name(page, metric, "");
+    put(page, " ");
+    put_seconds(page, us);
+    put(page, "\n");
+}
+
 static void put_results(struct page *page, const char *name, const char *help,
                         const uint64_t counts[RELOCK_RESULTS])
 {
@@ -211,6 +222,7 @@ int relock_stats_print(struct relock_client *client, const char *labels, char *t
     if (r < 0)
         return r;
     put_numbers(&page, &stats);
+    put_oldest(&page, stats.oldest_hold_us);
     put_results(&page, "acquires_total", "Calls that acquire.", stats.acquires);
     put_results(&page, "releases_total", "Calls that release.", stats.releases);
     for (size_t i = 0; i < COUNT(histograms); i++)

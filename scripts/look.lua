@@ -8,9 +8,13 @@ ARGV[1]  how many of those that wait are to be named
 ARGV[2]  in a cluster: see line_name.lua
 
 Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters), "fenced", "fair",
-         "rw", "plain", "string" (a plain lock only if the caller knows better), "other" (no lock);
+         "rw", "plain", "token" (looks like that of a plain lock, and may be a hash sum, say),
+         "string" (a plain lock only if the caller knows better), "foreign" (a lock that relock does
+         not have), "other" (no lock);
          number of those that wait; the client in the line whose turn it is, or "";
-         and for each that is named its entry, and the ms until its deadline, -1 if it has none
+         and for each that is named its entry, and the ms until its deadline, -1 if it has none. If
+         none is to be named, instead of a foreign lock a holder, the number of holders, and the
+         remaining ms of the last one
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local publish = ARGV[2]
@@ -45,26 +49,114 @@ local function kind_of_hash()
     return try('exists', 'redisson_lock_token:' .. tag) == 1 and 'fenced' or 'reentrant'
 end
 
--- The tokens of relock, redis-py, node-redlock and redsync.
-local function kind_of_string()
-    local length = redis.call('strlen', KEYS[1])
-    local token = length <= 40 and redis.call('get', KEYS[1]) or ''
-    local is_hex = (length == 32 or length == 40) and token:match('^%x+$')
-    local is_base64 = length == 24 and token:match('^[%w+/]+=*$')
-    return (is_hex or is_base64) and redis.call('pttl', KEYS[1]) > 0 and 'plain' or 'string'
+local time = try('time')
+local now = time and time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- In the names that libraries make of the name of a lock, or that people choose.
+local lock_words = { lock = true, locks = true, redlock = true, rueidislock = true, mutex = true }
+
+local function is_named(words)
+    for word in KEYS[1]:lower():gmatch('%a+') do
+        if words[word] then
+            return true
+        end
+    end
 end
 
-local kinds = { none = 'free', hash = kind_of_hash, string = kind_of_string }
+local uuid = '%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$'
+
+-- lib/lock/state/keys.c makes them.
+local function is_relocks(token)
+    local mark = 0x72656c6b
+    for at = 1, 16, 2 do
+        mark = bit.bxor(bit.rol(mark, 5), tonumber(token:sub(at, at + 1), 16))
+    end
+    return bit.tohex(mark) == token:sub(17, 24)
+end
+
+-- redis-py: a UUID of version 1, which has the time in 100 ns since 1582. A hash sum seldom shows a
+-- time in the last 400 days.
+local function is_redis_pys(token)
+    local ms = (tonumber(token:sub(14, 16), 16) * 2 ^ 48 + tonumber(token:sub(9, 12), 16) * 2 ^ 32
+        + tonumber(token:sub(1, 8), 16)) / 10000 - 12219292800000
+    return token:match('^............1...[89ab]') and now and ms < now + 86400000
+        and ms > now - 400 * 86400000
+end
+
+local function is_random(text)
+    return text:find('%u') and text:find('%l')
+end
+
+-- What may also be other data: whose UUIDs, hash sums or session ids it is, only the name can tell.
+local function is_token(text)
+    local length = #text
+    if length == 36 then
+        return text:match('^' .. uuid)
+    elseif text:match('^%x+$') then
+        return length == 32 or length == 40
+    elseif length == 16 then
+        return text:match('^%w+$') and is_random(text)
+    elseif length == 22 then
+        return text:match('^[%w_-]+$') and is_random(text)
+    elseif length == 24 and text:match('^[%w+/]+=*$') then
+        return is_random(text)
+    end
+    return (length == 20 or length == 24) and text:find('[^%z\32-\126]') -- random bytes
+end
+
+-- The values of the libraries in docs/wire.md#plain.
+local function kind_of_string()
+    local text = redis.call('strlen', KEYS[1]) <= 512 and redis.call('get', KEYS[1]) or ''
+    local is_hex = text:match('^%x+$')
+    if text:match('^ADDED:%d+%-%d%d%-%d%dT[%d:.]+Z@.+:' .. uuid) -- ShedLock
+        or (is_hex and #text == 40 and is_relocks(text))
+        or (is_hex and #text == 32 and is_redis_pys(text))
+    then
+        return 'plain'
+    elseif is_named(lock_words) then -- simple-redis-mutex and redis-lock write a number
+        local is_number = text:match('^0%.%d+$') or (#text == 13 and text:match('^%d+$'))
+        return (is_number or is_token(text)) and 'plain' or 'string'
+    end
+    return is_token(text) and redis.call('pttl', KEYS[1]) > 0 and 'token' or 'string'
+end
+
+-- Symfony's locks have 44 characters of base64, and `__write__` beside a writer. The members of a
+-- semaphore of redis-semaphore are UUIDs. The scores are when the holders' leases end.
+local holder, n_holders, rest = '', 0, -1
+local function kind_of_sorted_set()
+    local members = redis.call('zcard', KEYS[1]) <= 1000
+        and redis.call('zrange', KEYS[1], 0, -1, 'withscores') or {}
+    local is_semaphore = is_named({ semaphore = true })
+    for at = 1, #members, 2 do
+        local member, score = members[at], tonumber(members[at + 1])
+        local is_symfonys = #member == 44 and member:match('^[%w+/]+=*$') and is_random(member)
+        local is_foreign = is_symfonys or (is_semaphore and member:match('^' .. uuid))
+        if (not is_foreign and member ~= '__write__') or score > 1e14 then
+            return 'other'
+        elseif is_foreign and now and score > now then
+            holder, n_holders, rest = member, n_holders + 1, math.floor(score - now)
+        end
+    end
+    return n_holders > 0 and redis.call('pttl', KEYS[1]) > 0 and 'foreign' or 'other'
+end
+
+local kinds = {
+    none = 'free',
+    hash = kind_of_hash,
+    string = kind_of_string,
+    zset = kind_of_sorted_set,
+}
 local kind = kinds[redis.call('type', KEYS[1]).ok] or 'other'
 kind = type(kind) == 'function' and kind() or kind
 
 local is_fair = try('exists', queue) == 1
 local list = is_fair and queue or line
 local last = tonumber(ARGV[1]) - 1
-local time = try('time')
-local now = time and time[1] * 1000 + math.floor(time[2] / 1000)
 local told = try('hget', 'relock_waiters:turn:' .. name, 'told')
 local reply = { kind, try('llen', list) or 0, told or '' }
+if kind == 'foreign' and last < 0 then
+    return { kind, reply[2], reply[3], holder, n_holders, rest }
+end
 for _, entry in ipairs(last >= 0 and try('lrange', list, 0, last) or {}) do
     local deadline = is_fair and now and try('zscore', 'redisson_lock_timeout:' .. tag, entry)
     reply[#reply + 1] = entry

@@ -1,6 +1,7 @@
 /*
- * relock_locks finds locks by their names: SCAN runs on each server, for hashes and for strings,
- * and look.lua tells which of these are locks. relock_waiters names the waiters for one lock.
+ * relock_locks finds locks by their names: SCAN runs on each server, for hashes, strings and
+ * sorted sets, and look.lua tells which of these are locks. relock_waiters names the waiters for
+ * one lock.
  */
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"
@@ -21,16 +22,18 @@ struct search {
     bool shown;  /* a key could be read */
 };
 
-static bool is_lock(const struct relock_lock_info *info)
-{
-    return info->kind >= RELOCK_KIND_REENTRANT && info->kind <= RELOCK_KIND_PLAIN;
-}
-
 /* Keys that belong to a lock of another name. */
 static bool is_part(const char *key)
 {
-    return strncmp(key, "relock_waiters:", 15) == 0 || strncmp(key, "relock_waits:", 13) == 0 ||
-           strncmp(key, "redisson_lock_", 14) == 0;
+    static const char *const begins[] = {"relock_waiters:", "relock_waits:", "redisson_lock_",
+                                         "redisson_unlock_latch:"};
+    const char *level = strstr(key, ":rwlock_timeout:");
+
+    for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+        if (strncmp(key, begins[i], strlen(begins[i])) == 0)
+            return true;
+    level = level ? level + strlen(":rwlock_timeout:") : "";
+    return *level && !level[strspn(level, "0123456789")];
 }
 
 static int show(struct search *search, struct relock_text name, bool is_exact)
@@ -41,7 +44,7 @@ static int show(struct search *search, struct relock_text name, bool is_exact)
 
     if (r == RELOCK_OK)
         r = relock_sight_describe(&search->sight, &call, &info);
-    if (r == RELOCK_OK && (is_exact || is_lock(&info)))
+    if (r == RELOCK_OK && (is_exact || search->sight.is_lock))
         search->ended = !search->fn(&info, search->arg);
     relock_call_end(&call);
     if (r == RELOCK_OK)
@@ -71,7 +74,7 @@ static int show_page(void *arg, struct relock_node *node, const struct redisRepl
 
 static int search_all(struct search *search)
 {
-    static const char *const types[] = {"hash", "string", NULL};
+    static const char *const types[] = {"hash", "string", "zset", NULL};
     int r = relock_scan(&search->sight, search->pattern, types, show_page, search);
 
     return r == RELOCK_OK && !search->shown ? search->refused : r;
@@ -170,7 +173,7 @@ static bool show_waiters(struct relock_sight *sight, const struct redisReply *re
     info.id = id;
     info.side = side_of(id);
     info.is_told = relock_reply_is(relock_reply_at(reply, 2), id);
-    relock_names_find(&sight->names, id, sight->peer);
+    relock_sight_find_name(sight, id);
     return fn(&info, arg);
 }
 

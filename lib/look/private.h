@@ -17,6 +17,13 @@
 struct redisReply;
 struct relock_lock_info;
 
+/* ---- since ----------------------------------------------------------------------------------- */
+
+#define RELOCK_SINCE_KEY_MAX 64
+
+/* The key of the record of a client, by its id or by what its tokens begin with. */
+void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len);
+
 /* ---- sight ----------------------------------------------------------------------------------- */
 
 /*
@@ -37,26 +44,28 @@ struct relock_lock_info;
 struct relock_names {
     struct redisReply **lists; /* of each server */
     size_t n_lists;
+    bool were_asked;
 };
-
-/* Writes the name of the client whose id is at the beginning of `owner`, or "". */
-void relock_names_find(const struct relock_names *names, const char *owner,
-                       char name[RELOCK_PEER_NAME_MAX]);
 
 struct relock_sight {
     struct relock_client *client;
     struct relock_guard guard;
     struct relock_names names;
-    int result;               /* of begin */
-    char why[RELOCK_WHY_MAX]; /* the cause of a failure */
-    char peer[RELOCK_PEER_NAME_MAX];
+    int result;                      /* of begin */
+    char why[RELOCK_WHY_MAX];        /* the cause of a failure */
+    char peer[RELOCK_PEER_NAME_MAX]; /* the name that was found last */
+    bool is_lock;                    /* what was described last is held, and looks like a lock */
 };
 
-/* Enters the client and learns the names of clients. False, with a result, if it cannot. */
+/* Enters the client. False, with a result, if it cannot. */
 bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client);
 
 /* Logs a failure, leaves the client and returns `result`. */
 int relock_sight_end(struct relock_sight *sight, int result);
+
+/* Finds the name of the client whose id is at the beginning of `owner`, or "": `sight->peer`. The
+ * first such call asks all servers for CLIENT LIST. */
+void relock_sight_find_name(struct relock_sight *sight, const char *owner);
 
 /* The deadline of a command that is sent now. */
 uint64_t relock_sight_deadline(const struct relock_sight *sight);

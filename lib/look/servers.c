@@ -59,6 +59,8 @@ static int ask_time(struct relock_sight *sight, struct relock_node *node,
         return r;
     info->round_trip_us = now_us(CLOCK_MONOTONIC) - began_us;
     info->clock_ahead_ms = clock_ahead_ms(reply, wall_us + info->round_trip_us / 2);
+    info->clock_result =
+        r == RELOCK_OK && info->clock_ahead_ms == INT64_MIN ? RELOCK_E_UNSUPPORTED : r;
     relock_reply_free(reply);
     return RELOCK_OK;
 }

@@ -15,16 +15,17 @@
 
 /* ---- names of clients ---------------------------------------------------------------------- */
 
-/* Asks all servers for CLIENT LIST. Names from a server that refuses or does not answer stay
+/* Asks all servers for CLIENT LIST, once. Names from a server that refuses or does not answer stay
  * unknown. */
-static void names_init(struct relock_names *names, struct relock_topology *topology,
-                       uint64_t timeout_ms)
+static void ask_for_names(struct relock_sight *sight)
 {
     const struct relock_text words[] = {relock_text_of("CLIENT"), relock_text_of("LIST")};
+    struct relock_topology *topology = sight->client->topology;
+    struct relock_names *names = &sight->names;
     struct relock_node *node = relock_nodes_next(topology, NULL);
     char why[RELOCK_WHY_MAX];
 
-    *names = (struct relock_names){0};
+    names->were_asked = true;
     for (; node; node = relock_nodes_next(topology, node)) {
         struct redisReply **lists =
             realloc(names->lists, (names->n_lists + 1) * sizeof(struct redisReply *));
@@ -33,7 +34,7 @@ static void names_init(struct relock_names *names, struct relock_topology *topol
         if (!lists)
             break;
         names->lists = lists;
-        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_clock_in(timeout_ms), &list,
+        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_sight_deadline(sight), &list,
                              why) == RELOCK_OK)
             names->lists[names->n_lists++] = list;
     }
@@ -61,19 +62,21 @@ static bool find_in(const char *list, const char *tail, char name[RELOCK_PEER_NA
     return true;
 }
 
-void relock_names_find(const struct relock_names *names, const char *owner,
-                       char name[RELOCK_PEER_NAME_MAX])
+void relock_sight_find_name(struct relock_sight *sight, const char *owner)
 {
+    const struct relock_names *names = &sight->names;
     char tail[RELOCK_UUID_LEN + 3];
     const char *list;
     size_t len;
 
-    name[0] = '\0';
+    sight->peer[0] = '\0';
     if (strlen(owner) < RELOCK_UUID_LEN)
         return;
+    if (!names->were_asked)
+        ask_for_names(sight);
     (void)snprintf(tail, sizeof(tail), ":%.*s ", RELOCK_UUID_LEN, owner);
     for (size_t i = 0; i < names->n_lists; i++)
-        if (relock_reply_text(names->lists[i], &list, &len) && find_in(list, tail, name))
+        if (relock_reply_text(names->lists[i], &list, &len) && find_in(list, tail, sight->peer))
             return;
 }
 
@@ -89,7 +92,6 @@ bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client
         return false;
     }
     relock_mutex_unlock(&client->mutex);
-    names_init(&sight->names, client->topology, client->options.command_timeout_ms);
     return true;
 }
 
@@ -136,16 +138,19 @@ int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsign
 static const struct kind {
     const char *name;
     int kind;
-    const struct relock_script *inspect; /* NULL: it has no holder */
+    bool is_listed;
+    const struct relock_script *inspect; /* NULL: it has no holder, or the reply names it */
 } kinds[] = {
-    {"free", RELOCK_KIND_NONE, NULL},
-    {"reentrant", RELOCK_KIND_REENTRANT, &relock_script_inspect},
-    {"fenced", RELOCK_KIND_FENCED, &relock_script_inspect},
-    {"fair", RELOCK_KIND_FAIR, &relock_script_inspect},
-    {"rw", RELOCK_KIND_RW, &relock_script_rw_inspect},
-    {"plain", RELOCK_KIND_PLAIN, &relock_script_plain_inspect},
-    {"string", RELOCK_KIND_MAYBE_PLAIN, &relock_script_plain_inspect},
-    {"other", RELOCK_KIND_OTHER, NULL},
+    {"free", RELOCK_KIND_NONE, false, NULL},
+    {"reentrant", RELOCK_KIND_REENTRANT, true, &relock_script_inspect},
+    {"fenced", RELOCK_KIND_FENCED, true, &relock_script_inspect},
+    {"fair", RELOCK_KIND_FAIR, true, &relock_script_inspect},
+    {"rw", RELOCK_KIND_RW, true, &relock_script_rw_inspect},
+    {"plain", RELOCK_KIND_PLAIN, true, &relock_script_plain_inspect},
+    {"token", RELOCK_KIND_MAYBE_PLAIN, true, &relock_script_plain_inspect},
+    {"string", RELOCK_KIND_MAYBE_PLAIN, false, &relock_script_plain_inspect},
+    {"foreign", RELOCK_KIND_FOREIGN, true, NULL},
+    {"other", RELOCK_KIND_OTHER, false, NULL},
 };
 
 static const struct kind *kind_of(const struct redisReply *reply)
@@ -154,6 +159,44 @@ static const struct kind *kind_of(const struct redisReply *reply)
         if (relock_reply_is(reply, kinds[i].name))
             return &kinds[i];
     return NULL;
+}
+
+/* Where the client of the holder has recorded since when it is held, and the field there. Returns
+ * false if the holder is none of relock. */
+static bool find_record(const char *holder, char key[RELOCK_SINCE_KEY_MAX], const char **field)
+{
+    size_t len = strlen(holder), prefix = 2 * RELOCK_TOKENS_PREFIX;
+    bool is_token = strspn(holder, "0123456789abcdef") == len && len > prefix;
+
+    if (!is_token && (len <= RELOCK_UUID_LEN || holder[RELOCK_UUID_LEN] != ':'))
+        return false;
+    *field = is_token ? holder : holder + RELOCK_UUID_LEN + 1;
+    relock_since_key(key, holder, is_token ? prefix : RELOCK_UUID_LEN);
+    return true;
+}
+
+/* Unknown if the user may not read it, say. The record also has the name of a client that has
+ * ended. */
+static void ask_for_since(struct relock_sight *sight, struct relock_lock_info *info)
+{
+    struct relock_call call = {.script = &relock_script_since_read, .n_args = 1};
+    char why[RELOCK_WHY_MAX], key[RELOCK_SINCE_KEY_MAX];
+    const char *field, *client;
+    size_t len;
+
+    info->held_ms = -1;
+    if (info->holder.n_holders == 0 || !find_record(info->holder.id, key, &field))
+        return;
+    call.key = relock_text_of(key);
+    call.args[0] = relock_text_of(field);
+    memcpy(why, sight->why, sizeof(why));
+    if (run(sight, &call) == RELOCK_OK &&
+        relock_reply_integer(relock_reply_at(call.reply, 0), &info->held_ms) &&
+        relock_reply_text(relock_reply_at(call.reply, 1), &client, &len) && !*sight->peer &&
+        len > RELOCK_UUID_LEN)
+        (void)snprintf(sight->peer, sizeof(sight->peer), "%s", client + RELOCK_UUID_LEN + 1);
+    memcpy(sight->why, why, sizeof(why));
+    relock_call_end(&call);
 }
 
 /* The holder may have changed since the first script ran: this reply counts. */
@@ -174,9 +217,29 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
     if (r != RELOCK_OK)
         return r;
     info->holder = inspection.holder;
-    if (inspection.holder.n_holders == 0)
+    if (inspection.holder.n_holders == 0) {
         info->kind = RELOCK_KIND_NONE;
-    relock_names_find(&sight->names, info->holder.id, sight->peer);
+        sight->is_lock = false;
+    }
+    relock_sight_find_name(sight, info->holder.id);
+    ask_for_since(sight, info);
+    return RELOCK_OK;
+}
+
+/* Behind what look.lua returns of each lock. */
+static int take_holder(const struct redisReply *reply, struct relock_holder *holder)
+{
+    int64_t n_holders;
+    const char *id;
+    size_t len;
+
+    if (!relock_reply_text(relock_reply_at(reply, 3), &id, &len) ||
+        !relock_reply_integer(relock_reply_at(reply, 4), &n_holders) ||
+        !relock_reply_integer(relock_reply_at(reply, 5), &holder->ttl_ms))
+        return RELOCK_E_SERVER;
+    (void)snprintf(holder->id, sizeof(holder->id), "%s", id);
+    holder->hold_count = 1;
+    holder->n_holders = (unsigned)n_holders;
     return RELOCK_OK;
 }
 
@@ -198,6 +261,10 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
         .n_waiting = (unsigned)n_waiting,
     };
     info->holder.ttl_ms = -2;
+    info->held_ms = -1;
+    sight->is_lock = kind->is_listed;
+    if (kind->kind == RELOCK_KIND_FOREIGN)
+        return take_holder(looked->reply, &info->holder);
     return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
 }
 

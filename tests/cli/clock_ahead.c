@@ -1,4 +1,5 @@
-/* LD_PRELOAD for a server: its date is CLOCK_AHEAD_S seconds ahead of this machine's, or behind. */
+/* LD_PRELOAD for a server: its date is CLOCK_AHEAD_S seconds ahead of this machine's, or behind;
+ * and stands still if CLOCK_STANDS is set. */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -7,9 +8,13 @@
 
 static void ask_date(struct timespec *ts)
 {
+    static struct timespec first;
     const char *ahead_s = getenv("CLOCK_AHEAD_S");
 
     (void)syscall(SYS_clock_gettime, CLOCK_REALTIME, ts);
+    if (getenv("CLOCK_STANDS") && first.tv_sec > 0)
+        *ts = first;
+    first = *ts;
     ts->tv_sec += ahead_s ? strtol(ahead_s, NULL, 10) : 0;
 }
 

@@ -27,6 +27,8 @@ CASES = [
     ("relock help doc", ["relock help doctor"]),
     ("relock status --js", ["relock status --json"]),
     ("relock doctor --na", ["relock doctor --name"]),
+    ("relock doctor --kind fen", ["relock doctor --kind fenced"]),
+    ("relock acl spin ann", ["relock acl spin announced-plain"]),
     ("relock run --fair nightly -- unam", ["relock run --fair nightly -- uname"]),
     ("relock run nightly -- cat /etc/passw", ["/etc/passwd"]),
 ]

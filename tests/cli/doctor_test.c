@@ -3,6 +3,7 @@
 
 #include "support/proxy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,9 @@ static void a_good_server_is_found_to_be_good(void **state)
     assert_non_null(strstr(tool_out(tool), "ok    eviction"));
     assert_non_null(strstr(tool_out(tool), "note  persistence"));
     assert_non_null(strstr(tool_out(tool), "ok    fair"));
+    assert_non_null(strstr(tool_out(tool), "ok    lease"));
     assert_null(strstr(tool_out(tool), "bad "));
+    assert_null(strstr(tool_out(tool), "note  log"));
     tool = tool_start(f, "doctor", "--json");
     assert_int_equal(tool_wait(tool), 0);
     assert_true(tool_printed_json(tool));
@@ -88,8 +91,50 @@ static void an_answer_to_time_that_is_no_time_is_not_taken_for_one(void **state)
     struct tool *tool = tool_start(f, "doctor", other->unix_url);
 
     (void)tool_wait(tool);
-    assert_non_null(strstr(tool_out(tool), "the server does not tell its time (TIME)"));
+    assert_non_null(strstr(tool_out(tool), "note  clock"));
+    assert_non_null(strstr(tool_out(tool), "the answer to TIME is not a number of seconds"));
     server_stop(other);
+}
+
+/* Servers that are only like Redis have another INFO. */
+static void what_info_does_not_say_is_not_fine(void **state)
+{
+    static const char *const checks[] = {"server", "eviction", "persistence", "failover",
+                                         "connections"};
+    struct server *other = server_start(&(struct server_options){
+        .args = {"--rename-command", "INFO", "", "--rename-command", "LOLWUT", "INFO"}});
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "doctor", "--kind", "spin", other->unix_url);
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "INFO has no version"));
+    for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+        char note[32];
+
+        (void)snprintf(note, sizeof(note), "note  %s ", checks[i]);
+        assert_non_null(strstr(tool_out(tool), note));
+    }
+    assert_non_null(strstr(tool_out(tool), "ok    spin"));
+    server_stop(other);
+}
+
+/* As on a server that is a part of a test, and has no clock. */
+static void a_lease_that_does_not_end_is_bad(void **state)
+{
+    struct fixture *f = *state;
+    struct server *standing;
+    struct tool *tool;
+
+    setenv("LD_PRELOAD", CLOCK_AHEAD, 1);
+    setenv("CLOCK_STANDS", "1", 1);
+    standing = server_start(NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("CLOCK_STANDS");
+    tool = tool_start(f, "doctor", "--kind", "plain", standing->unix_url);
+    assert_int_equal(tool_wait(tool), 1);
+    assert_non_null(strstr(tool_out(tool), "bad   lease"));
+    assert_non_null(strstr(tool_out(tool), "ok    plain"));
+    server_stop(standing);
 }
 
 static void a_server_that_is_not_there_is_bad(void **state)
@@ -219,6 +264,8 @@ int main(void)
         TOOL_TEST(a_missing_right_is_named),
         TOOL_TEST(a_server_without_time_lacks_fair_locks_alone),
         TOOL_TEST(an_answer_to_time_that_is_no_time_is_not_taken_for_one),
+        TOOL_TEST(what_info_does_not_say_is_not_fine),
+        TOOL_TEST(a_lease_that_does_not_end_is_bad),
         TOOL_TEST(a_server_that_is_not_there_is_bad),
         TOOL_TEST(a_slow_network_is_not_bad),
         TOOL_TEST(a_bench_counts_pairs),

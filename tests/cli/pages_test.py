@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the help of each command fits on a screen, and that the manual page and the completions
-have each option and command, and no other.
+have each option and command, and no other; and that docs/wire.md shows what `relock acl` prints.
 
-    pages_test.py RELOCK FOLDER_OF_THE_TOOL DOCS/CLI.MD
+    pages_test.py RELOCK FOLDER_OF_THE_TOOL DOCS
 """
 import pathlib
 import re
@@ -18,7 +18,12 @@ def help_of(tool, *words):
     return subprocess.run([tool, *words], check=True, capture_output=True, text=True).stdout
 
 
-def faults(tool, folder, page):
+def faults(tool, folder, docs):
+    page = (docs / "cli.md").read_text()
+    rights = subprocess.run([tool, "acl", "reentrant", "--prefix", "orders:"], check=True,
+                            env={}, capture_output=True, text=True).stdout
+    if f"\n    {rights}\n" not in (docs / "wire.md").read_text():
+        yield f"docs/wire.md lacks this line:\n    {rights}"
     top = help_of(tool, "--help")
     commands = re.findall(r"^  (\w+) ", top, re.M)
     manual = (folder / "relock.1").read_text().replace("\\-", "-")
@@ -46,8 +51,8 @@ def faults(tool, folder, page):
         yield from (f"{name} has {option}, which no help has" for option in sorted(named - known))
 
 
-def main(tool, folder, page):
-    wrong = list(faults(tool, pathlib.Path(folder), pathlib.Path(page).read_text()))
+def main(tool, folder, docs):
+    wrong = list(faults(tool, pathlib.Path(folder), pathlib.Path(docs)))
     print("\n".join(wrong) or "all there")
     return 1 if wrong else 0
 

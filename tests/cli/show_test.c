@@ -218,6 +218,67 @@ static void break_does_not_delete_what_is_no_lock(void **state)
     assert_tool(f, 0, "break", "--yes", "orders");
 }
 
+/* ---- names that have no lock --------------------------------------------------------------- */
+
+static void a_name_with_other_data_is_not_free(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_int(f->probe, "RPUSH orders 1");
+    tool = tool_start(f, "status", "none", "orders");
+    assert_int_equal(tool_wait(tool), 2);
+    assert_non_null(strstr(tool_out(tool), "orders  no lock  blocked"));
+    tool = tool_start(f, "run", "--wait", "30s", "orders", "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "orders: its key has data that is no lock"));
+    tool = tool_start(f, "watch", "orders");
+    assert_true(tool_says(tool, "blocked by other data"));
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+    probe_int(f->probe, "DEL orders");
+}
+
+static void a_lock_that_cannot_be_shared_is_shown_and_not_broken(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_int(f->probe, "EVAL %s 1 orders",
+              "local ms = redis.call('time')[1] * 1000 + 60000 "
+              "redis.call('zadd', KEYS[1], ms, '__write__', ms, "
+              "'3Hk9QZ1rC0Vb2yT7wXsAABcDeFgHiJkLmNoPqRsTuV0=') "
+              "return redis.call('pexpire', KEYS[1], 60000)");
+    tool = tool_start(f, "status", "orders");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "orders  foreign  held   3Hk9QZ1rC0Vb2y"));
+    tool = tool_start(f, "run", "--plain", "--wait", "30s", "orders", "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "a lock of another library"));
+    assert_tool(f, 125, "break", "--yes", "orders");
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+}
+
+/* By its own token, whatever the name. */
+static void break_frees_plain_locks_but_no_hash_sums(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *holder = hold(f, "--plain", "orders"), *tool;
+
+    probe_text(f->probe, "SET cached da39a3ee5e6b4b0d3255bfef95601890afd80709 PX 60000");
+    tool = tool_start(f, "list");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "orders  plain   held"));
+    assert_non_null(strstr(tool_out(tool), "cached  plain?  held"));
+    assert_tool(f, 125, "break", "--yes", "cached");
+    assert_tool(f, 0, "break", "--yes", "orders");
+    assert_int_equal(tool_wait(holder), 123);
+    probe_text(f->probe, "SET job-lock:default:x ADDED:2026-11-27T12:00:18.270Z@host."
+                         "example.com:577c70f8-dae0-40fe-b5a8-bbac7c74a5eb PX 60000");
+    assert_tool(f, 0, "break", "--yes", "job-lock:default:x");
+    assert_int_equal(probe_int(f->probe, "DEL cached"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +292,9 @@ int main(void)
         TOOL_TEST(break_asks_on_a_terminal),
         TOOL_TEST(break_wakes_the_next_one_and_the_holder_loses_the_lock),
         TOOL_TEST(break_does_not_delete_what_is_no_lock),
+        TOOL_TEST(a_name_with_other_data_is_not_free),
+        TOOL_TEST(a_lock_that_cannot_be_shared_is_shown_and_not_broken),
+        TOOL_TEST(break_frees_plain_locks_but_no_hash_sums),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -61,7 +61,7 @@ static void each_example_succeeds_with_a_small_stack(void **state)
         assert_true(used(stack) <= STACK_NEEDED);
     pthread_attr_destroy(&attributes);
     munmap(stack, STACK_SIZE);
-    assert_int_equal(probe_int(f->probe, "DEL redisson_lock_token:{ledger}"), 1);
+    assert_int_equal(probe_int(f->probe, "DEL redisson_lock_token:{ledger} encoders"), 2);
     assert_int_equal(probe_int(f->probe, "DEL scanners"), 1);
     assert_int_equal(probe_int(f->probe, "CONFIG SET requirepass %s", ""), 0);
 }

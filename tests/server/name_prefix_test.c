@@ -68,7 +68,7 @@ static void the_rights_to_names_with_the_prefix_suffice(void **state)
     struct actor *waiting = actor_start();
     struct relock_lock *lock;
 
-    rights_give(f, WIRE_PAGE, "fair", NULL);
+    rights_give(f, "fair", NULL);
     client = fixture_client(f, &options);
     lock = fixture_lock_of(f, client, "of today", relock_fairlock_new);
     assert_result(relock_lock(lock), RELOCK_OK);

@@ -198,6 +198,30 @@ static void the_most_contended_names_come_first(void **state)
     assert_true(peer_unlock(f->probe, "once", PEER));
 }
 
+/* By the time of its present owner. */
+static void the_oldest_hold_has_an_age(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *old = fixture_lock(f, client, "old"), *new = fixture_lock(f, client, "new");
+    uint64_t before_ms = now_ms(), age_us;
+
+    assert_int_equal(stats_of(client).oldest_hold_us, 0);
+    assert_result(relock_lock(old), RELOCK_OK);
+    let_pass(20);
+    assert_result(relock_lock(new), RELOCK_OK);
+    age_us = stats_of(client).oldest_hold_us;
+    assert_in_range(age_us, 20000, (now_ms() - before_ms + 1) * 1000);
+    assert_result(relock_lock(old), RELOCK_OK);
+    assert_true(stats_of(client).oldest_hold_us >= age_us);
+    assert_result(relock_unlock(old), RELOCK_OK);
+    assert_result(relock_unlock(old), RELOCK_OK);
+    assert_true(stats_of(client).oldest_hold_us <= (now_ms() - before_ms - 18) * 1000);
+    assert_true(stats_of(client).oldest_hold_us > 0);
+    assert_result(relock_unlock(new), RELOCK_OK);
+    assert_int_equal(stats_of(client).oldest_hold_us, 0);
+}
+
 /* ---- text ---------------------------------------------------------------------------------- */
 
 static char page[PAGE_MAX];
@@ -229,6 +253,7 @@ static void the_text_has_every_counter(void **state)
     print(client, NULL);
     assert_has("# TYPE relock_acquired_total counter\nrelock_acquired_total 1\n");
     assert_has("# TYPE relock_holds gauge\nrelock_holds 1\n");
+    assert_has("# TYPE relock_oldest_hold_seconds gauge\nrelock_oldest_hold_seconds ");
     assert_has("\nrelock_acquires_total{result=\"ok\"} 1\n");
     assert_has("\nrelock_acquires_total{result=\"busy\"} 1\n");
     assert_has("\nrelock_acquires_total{result=\"e_conn\"} 0\n");
@@ -282,6 +307,7 @@ int main(void)
         SERVER_TEST(the_margin_of_renewals_is_known),
         SERVER_TEST(a_client_knows_whether_it_is_connected),
         SERVER_TEST(the_most_contended_names_come_first),
+        SERVER_TEST(the_oldest_hold_has_an_age),
         SERVER_TEST(the_text_has_every_counter),
         SERVER_TEST(each_line_has_the_labels),
         SERVER_TEST(a_text_that_does_not_fit_is_cut),

@@ -200,7 +200,12 @@ long long probe_pttl(struct probe *probe, const char *key)
 
 long long probe_n_keys(struct probe *probe)
 {
-    return probe_int(probe, "DBSIZE");
+    const char *records = probe_list(probe, "KEYS relock_waits:*:since");
+    long long n_records = *records != '\0';
+
+    while ((records = strchr(records, ' ')))
+        records++, n_records++;
+    return probe_int(probe, "DBSIZE") - n_records;
 }
 
 const char *probe_only_field(struct probe *probe, const char *key)

@@ -44,6 +44,8 @@ const char *probe_list(struct probe *probe, const char *format, ...);
 struct redisReply *probe_reply(struct probe *probe, const char *format, ...);
 
 long long probe_pttl(struct probe *probe, const char *key);
+
+/* Without the records of since when locks are held: server/look/since_test.c. */
 long long probe_n_keys(struct probe *probe);
 
 /* A hash with one field: the field ("" if there is no such hash, or it has more) and its value. */

@@ -3,54 +3,45 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_MAX_LEN 1024
-#define LINE_BEGINS "    ACL SETUSER " RIGHTS_USER " on >" RIGHTS_PASSWORD " "
+#define LINE_MAX_LEN 2048
+#define LINE_BEGINS "ACL SETUSER " RIGHTS_USER " "
 
-/* The line of the page under `    # kind`, from its first right on. */
-static void read_rights(const char *path, const char *kind, char rights[LINE_MAX_LEN])
+/* What the tool prints, from the first right on. */
+static void read_rights(const char *kind, char rights[LINE_MAX_LEN])
 {
-    FILE *page = fopen(path, "r");
-    char title[64], line[LINE_MAX_LEN] = "";
+    char command[512], line[LINE_MAX_LEN] = "";
+    FILE *tool;
 
-    assert_non_null(page);
-    (void)snprintf(title, sizeof(title), "    # %s\n", kind);
-    while (strcmp(line, title) != 0)
-        assert_non_null(fgets(line, sizeof(line), page));
-    assert_non_null(fgets(line, sizeof(line), page));
+    (void)snprintf(command, sizeof(command),
+                   RELOCK_TOOL " acl --prefix orders --user " RIGHTS_USER " %s", kind);
+    tool = popen(command, "r");
+    assert_non_null(tool);
+    assert_non_null(fgets(line, sizeof(line), tool));
+    assert_int_equal(pclose(tool), 0);
     assert_memory_equal(line, LINE_BEGINS, strlen(LINE_BEGINS));
     (void)snprintf(rights, LINE_MAX_LEN, "%s", line + strlen(LINE_BEGINS));
-    fclose(page);
-}
-
-/* The names of the page begin with "orders:", the one of the tests is "orders". */
-static void allow(char command[LINE_MAX_LEN], const char *right)
-{
-    const char *colon = strstr(right, ":*");
-    int len = (int)(colon ? (size_t)(colon - right) : strlen(right));
-    size_t used = strlen(command);
-    int n = snprintf(command + used, LINE_MAX_LEN - used, " %.*s%s", len, right, colon ? "*" : "");
-
-    assert_in_range(n, 0, LINE_MAX_LEN - used - 1);
 }
 
 /* In one command: clients of this user may be at work. */
-void rights_give_at(struct probe *probe, const char *page, const char *kind, const char *without)
+bool rights_give_at(struct probe *probe, const char *kind, const char *without)
 {
     char command[LINE_MAX_LEN] = "ACL SETUSER " RIGHTS_USER " reset on >" RIGHTS_PASSWORD;
-    char line[LINE_MAX_LEN], word[64];
+    char line[LINE_MAX_LEN], word[128];
     const char *rights = line;
+    size_t len = strlen(command);
     int n;
 
-    read_rights(page, kind, line);
-    for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
+    read_rights(kind, line);
+    for (; sscanf(rights, "%127s%n", word, &n) == 1; rights += n)
         if (!without || strncmp(word, without, strlen(without)) != 0)
-            allow(command, word);
-    assert_int_equal(probe_int(probe, command), 0);
+            len += (size_t)snprintf(command + len, sizeof(command) - len, " %s", word);
+    assert_in_range(len, 0, sizeof(command) - 1);
+    return probe_int(probe, command) == 0;
 }
 
-void rights_give(struct fixture *f, const char *page, const char *kind, const char *without)
+void rights_give(struct fixture *f, const char *kind, const char *without)
 {
-    rights_give_at(f->probe, page, kind, without);
+    assert_true(rights_give_at(f->probe, kind, without));
 }
 
 struct relock_client *rights_client(struct fixture *f, uint64_t lease_ms, unsigned flags)

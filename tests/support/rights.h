@@ -1,5 +1,5 @@
 /*
- * Rights - a user of the server with the rights that docs/wire.md#rights lists for a kind of lock
+ * Rights - a user of the server with the rights that `relock acl` prints for a kind of lock
  *
  * Threads: the main one.
  */
@@ -8,12 +8,13 @@
 
 #include "support/fixture.h"
 
-/* Makes the user anew, with the rights that `page`, a path, lists for the kind and for names that
- * begin with "orders". `without`: not those that begin with this text; NULL: all. */
-void rights_give(struct fixture *f, const char *page, const char *kind, const char *without);
+/* Makes the user anew, with the rights of the kind and names that begin with "orders". `kind` may
+ * have further words of `relock acl` behind it. `without`: not the rights that begin with this
+ * text; NULL: all. */
+void rights_give(struct fixture *f, const char *kind, const char *without);
 
-/* The same, at one server. */
-void rights_give_at(struct probe *probe, const char *page, const char *kind, const char *without);
+/* The same, at one server. False if it refuses them. */
+bool rights_give_at(struct probe *probe, const char *kind, const char *without);
 
 /* The name and the password of the user. */
 #define RIGHTS_USER "locker"

@@ -103,6 +103,9 @@ static int confirm_and_break(const struct args *args, struct relock_client *clie
 
     if (row->kind == RELOCK_KIND_OTHER)
         args_refuse(args, "the key of this name is no lock");
+    if (row->kind == RELOCK_KIND_FOREIGN)
+        args_refuse(args, "this lock is of a library whose locks relock cannot release; delete its "
+                          "key (DEL) if its holder is gone");
     if (row->kind == RELOCK_KIND_MAYBE_PLAIN && is_sure)
         args_refuse(args, "the key of this name may be no lock; break it without --yes");
     if (!lock_row_is_held(row)) {

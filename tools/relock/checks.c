@@ -1,19 +1,13 @@
 #include "checks.h"
 
-#include "clock.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIELD_MAX 64
-#define WAIT_MS 100
-#define WAIT_TRIPS 4 /* a waiter asks, subscribes, and asks again */
-#define HELD_MS 3000 /* by another doctor */
 #define SLOW_TRIP_US 20000
 #define CLOCK_MS 2000
 #define REPLICA_CLOCK_MS 3000 /* a tenth of the default lease */
-#define NAME_MAX 4096
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
@@ -43,13 +37,29 @@ static double number(const struct relock_server_info *info, const char *name)
     return strtod(field(info, name), NULL);
 }
 
+/* Of a server that is only like Redis, INFO may have few fields. */
+static bool lacks(const struct relock_server_info *info, const char *name, const char *check,
+                  struct findings *findings)
+{
+    if (*field(info, name))
+        return false;
+    findings_add(findings, FINDING_NOTE, check, NULL, "not known: INFO has no %s", name);
+    return true;
+}
+
 static void check_version(const struct relock_server_info *info, struct findings *findings)
 {
-    const char *valkey = field(info, "valkey_version");
+    const char *valkey = field(info, "valkey_version"), *redis = field(info, "redis_version");
+    const char *mode = field(info, *field(info, "redis_mode") ? "redis_mode" : "server_mode");
 
-    findings_add(findings, FINDING_OK, "server", NULL, "%s: %s %s, %s", info->address,
-                 *valkey ? "Valkey" : "Redis", *valkey ? valkey : field(info, "redis_version"),
-                 field(info, "redis_mode"));
+    if ((*valkey || *redis) && *mode)
+        findings_add(findings, FINDING_OK, "server", NULL, "%s: %s %s, %s", info->address,
+                     *valkey ? "Valkey" : "Redis", *valkey ? valkey : redis, mode);
+    else
+        findings_add(findings, FINDING_NOTE, "server",
+                     "docs/testing.md lists the servers with which relock is tested",
+                     "%s: INFO has no %s: this is no server of Redis or Valkey, or a proxy answers",
+                     info->address, *valkey || *redis ? "mode" : "version");
 }
 
 static void check_memory(const struct relock_server_info *info, struct findings *findings)
@@ -57,6 +67,8 @@ static void check_memory(const struct relock_server_info *info, struct findings 
     const char *policy = field(info, "maxmemory_policy");
     double most = number(info, "maxmemory"), used = number(info, "used_memory");
 
+    if (lacks(info, "maxmemory_policy", "eviction", findings))
+        return;
     if (most == 0 && strcmp(policy, "noeviction") == 0)
         findings_add(findings, FINDING_OK, "eviction", NULL, "maxmemory-policy is noeviction");
     else if (most == 0)
@@ -78,6 +90,8 @@ static void check_memory(const struct relock_server_info *info, struct findings 
 
 static void check_persistence(const struct relock_server_info *info, struct findings *findings)
 {
+    if (lacks(info, "aof_enabled", "persistence", findings))
+        return;
     if (number(info, "loading") != 0)
         findings_add(findings, FINDING_BAD, "persistence", "wait", "the server loads its data");
     else if (number(info, "aof_enabled") == 0)
@@ -96,6 +110,8 @@ static void check_failover(const struct relock_server_info *info, struct finding
 {
     int n = (int)number(info, "connected_slaves");
 
+    if (lacks(info, "connected_slaves", "failover", findings))
+        return;
     if (n == 0)
         findings_add(findings, FINDING_NOTE, "failover", NULL,
                      "no replica: while this server is down, no lock can be acquired");
@@ -109,7 +125,9 @@ static void check_connections(const struct relock_server_info *info, struct find
 {
     double n = number(info, "connected_clients"), most = number(info, "maxclients");
 
-    if (most > 0 && n > 0.9 * most)
+    if (lacks(info, "maxclients", "connections", findings))
+        return;
+    if (n > 0.9 * most)
         findings_add(findings, FINDING_BAD, "connections", "raise maxclients",
                      "%.0f of %.0f connections are used", n, most);
     else
@@ -121,10 +139,14 @@ static void check_clock(const struct relock_server_info *info, struct findings *
     long long ahead_ms = (long long)info->clock_ahead_ms;
     bool is_off = ahead_ms > CLOCK_MS || ahead_ms < -CLOCK_MS;
 
-    if (info->clock_ahead_ms == INT64_MIN) {
+    if (info->clock_result != RELOCK_OK) {
         findings_add(findings, FINDING_NOTE, "clock",
-                     "give this user the right to TIME, if the server has it",
-                     "the server does not tell its time (TIME)");
+                     info->clock_result == RELOCK_E_UNSUPPORTED
+                         ? "ask the server itself, if this is a proxy: redis-cli TIME"
+                         : "give this user the right to TIME, if the server has it",
+                     info->clock_result == RELOCK_E_UNSUPPORTED
+                         ? "the answer to TIME is not a number of seconds and one of microseconds"
+                         : "the server does not tell its time (TIME)");
         return;
     }
     findings_add(findings, is_off ? FINDING_NOTE : FINDING_OK, "clock",
@@ -179,78 +201,4 @@ bool checks_of_server(const struct relock_server_info *info, void *arg)
     for (const struct relock_replica_info *at = info->replicas; at; at = at->next)
         check_replica(at, arg);
     return true;
-}
-
-/* ---- the kinds ----------------------------------------------------------------------------- */
-
-typedef int constructor_fn(struct relock_client *client, const char *name,
-                           struct relock_lock **lock);
-
-/* The attempt without a wait may take its time, also to connect, and shows how long a wait has to
- * be: one that ends before the server has answered would look like a fault. */
-static int wait_for(struct relock_lock *wanted)
-{
-    uint64_t began_ms = clock_ms();
-    int r = relock_trylock(wanted);
-    uint64_t trip_ms = clock_ms() - began_ms;
-
-    return r == RELOCK_BUSY ? relock_timedlock(wanted, (int64_t)(WAIT_MS + WAIT_TRIPS * trip_ms))
-                            : r;
-}
-
-/* Returns RELOCK_OK if all went as it should. */
-static int try_locks(struct relock_lock *held, struct relock_lock *wanted)
-{
-    int r = relock_timedlock(held, HELD_MS), waited;
-
-    if (r != RELOCK_OK)
-        return r;
-    waited = wait_for(wanted);
-    if (waited == RELOCK_OK) /* both sides may hold a read lock */
-        waited = relock_unlock(wanted);
-    else if (waited == RELOCK_TIMEOUT || waited == RELOCK_BUSY)
-        waited = RELOCK_OK;
-    r = relock_unlock(held);
-    return r != RELOCK_OK ? r : waited;
-}
-
-static int try_kind(struct relock_client *holder, struct relock_client *waiter, const char *name,
-                    constructor_fn *constructor)
-{
-    struct relock_lock *held = NULL, *wanted = NULL;
-    int r = constructor(holder, name, &held);
-
-    if (r == RELOCK_OK)
-        r = constructor(waiter, name, &wanted);
-    if (r == RELOCK_OK)
-        r = try_locks(held, wanted);
-    relock_lock_free(held);
-    relock_lock_free(wanted);
-    return r;
-}
-
-void checks_of_kinds(struct relock_client *holder, struct relock_client *waiter, const char *name,
-                     struct findings *findings)
-{
-    static const struct {
-        const char *name;
-        constructor_fn *constructor;
-    } kinds[] = {
-        {"reentrant", relock_lock_new},    {"fair", relock_fairlock_new},
-        {"fenced", relock_fencedlock_new}, {"read", relock_rdlock_new},
-        {"write", relock_wrlock_new},      {"spin", relock_spinlock_new},
-        {"plain", relock_plainlock_new},
-    };
-    char full[NAME_MAX + 1];
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        int r;
-
-        (void)snprintf(full, sizeof(full), "%s:%s", name, kinds[i].name);
-        r = try_kind(holder, waiter, full, kinds[i].constructor);
-        findings_add(findings, r == RELOCK_OK ? FINDING_OK : FINDING_BAD, kinds[i].name,
-                     r == RELOCK_E_AUTH ? "give the user the rights of docs/wire.md" : NULL,
-                     r == RELOCK_OK ? "acquired, waited for and released" : "%s",
-                     relock_strerror(r));
-    }
 }

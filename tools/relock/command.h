@@ -14,6 +14,6 @@ struct command {
 };
 
 extern const struct command command_run, command_status, command_list, command_waiters,
-    command_watch, command_break, command_top, command_bench, command_doctor;
+    command_watch, command_break, command_top, command_bench, command_doctor, command_acl;
 
 #endif

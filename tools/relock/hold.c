@@ -226,6 +226,7 @@ bool hold_begin(struct hold *hold, const struct run_options *options)
     hold->options = options;
     hold->settings = (struct relock_options){
         .watchdog_timeout_ms = options->lease_ms,
+        .deadlock_ms = options->period_ms > 0 ? 1 : 0, /* who holds it is recorded after 1 ms */
         .connections = 1,
         .on_record = on_record,
         .arg = hold,

@@ -19,6 +19,7 @@ static const char *const kinds[] = {
     [RELOCK_KIND_PLAIN] = "plain",
     [RELOCK_KIND_MAYBE_PLAIN] = "plain?",
     [RELOCK_KIND_OTHER] = "no lock",
+    [RELOCK_KIND_FOREIGN] = "foreign",
 };
 
 static void *must(void *memory)
@@ -43,6 +44,7 @@ static bool keep(const struct relock_lock_info *info, void *arg)
         .holder = info->holder,
         .client_name = must(strdup(info->client_name)),
         .n_waiting = info->n_waiting,
+        .held_ms = info->held_ms,
     };
     return true;
 }
@@ -133,6 +135,8 @@ const char *lock_row_holder(const struct lock_row *row)
 
 static const char *state_of(const struct lock_row *row)
 {
+    if (row->kind == RELOCK_KIND_OTHER)
+        return "blocked";
     if (!lock_row_is_held(row))
         return "free";
     if (row->kind == RELOCK_KIND_RW)
@@ -146,11 +150,15 @@ static void add_row(struct report *report, const struct lock_row *row)
 
     report_text(report, row->name, COLOUR_NONE);
     report_text(report, kinds[row->kind], COLOUR_NONE);
-    report_text(report, state_of(row), is_held ? COLOUR_NOTE : COLOUR_GOOD);
+    report_text(report, state_of(row),
+                row->kind == RELOCK_KIND_OTHER ? COLOUR_BAD
+                : is_held                      ? COLOUR_NOTE
+                                               : COLOUR_GOOD);
     report_text(report, lock_row_holder(row), COLOUR_NONE);
     report_text(report, is_held ? row->holder.id : NULL, COLOUR_NONE);
     report_number(report, row->holder.hold_count);
     report_number(report, row->holder.n_holders);
+    report_ms(report, row->held_ms);
     report_ms(report, is_held ? row->holder.ttl_ms : -1);
     report_number(report, row->n_waiting);
 }
@@ -159,9 +167,9 @@ int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool i
 {
     /* A column without a title is for programs. */
     static const struct column columns[] = {
-        {"NAME", "name"},       {"KIND", "kind"},     {"STATE", "state"}, {"HOLDER", "holder"},
-        {"", "holder_id"},      {"LEVELS", "levels"}, {"", "holders"},    {"LEASE", "lease_ms"},
-        {"WAITING", "waiting"}, {NULL, NULL},
+        {"NAME", "name"},      {"KIND", "kind"},       {"STATE", "state"}, {"HOLDER", "holder"},
+        {"", "holder_id"},     {"LEVELS", "levels"},   {"", "holders"},    {"HELD", "held_ms"},
+        {"LEASE", "lease_ms"}, {"WAITING", "waiting"}, {NULL, NULL},
     };
     struct report *report = report_new(columns, is_json);
     bool done;

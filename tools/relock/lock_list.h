@@ -15,6 +15,7 @@ struct lock_row {
     struct relock_holder holder;
     char *client_name;
     unsigned n_waiting;
+    int64_t held_ms; /* -1: not known */
 };
 
 struct lock_list {

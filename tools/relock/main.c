@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 static const struct command *const commands[] = {
-    &command_run,   &command_status, &command_list,  &command_waiters, &command_watch,
-    &command_break, &command_top,    &command_bench, &command_doctor,  NULL};
+    &command_run,    &command_status, &command_list, &command_waiters,
+    &command_watch,  &command_break,  &command_top,  &command_bench,
+    &command_doctor, &command_acl,    NULL};
 
 static void print_help(FILE *out)
 {

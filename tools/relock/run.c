@@ -13,6 +13,7 @@
 #include "child.h"
 #include "clock.h"
 #include "hold.h"
+#include "lock_list.h"
 #include "run_options.h"
 #include "session.h"
 #include "statuses.h"
@@ -25,6 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define RECORD_MS 100
 
 struct run {
     const struct run_options *options;
@@ -85,11 +88,27 @@ static int await_lock(struct run *run)
     }
 }
 
+/* Why the lock cannot be had, if its key tells; else NULL. */
+static const char *find_obstacle(struct run *run)
+{
+    struct lock_list list = {0};
+    int kind = lock_list_find_name(&list, run->hold.client, hold_title(&run->hold)) == RELOCK_OK
+                   ? list.rows[0].kind
+                   : RELOCK_KIND_NONE;
+
+    lock_list_free(&list);
+    if (kind == RELOCK_KIND_FOREIGN)
+        return "a lock of another library that relock cannot share has this name";
+    return kind == RELOCK_KIND_OTHER
+               ? "its key has data that is no lock: use another name, or delete the key"
+               : NULL;
+}
+
 /* A conflict, or a failure: the exit status. */
 static int explain(struct run *run)
 {
     const struct run_options *options = run->options;
-    const char *refused = atomic_load(&run->hold.teller.refused);
+    const char *refused = atomic_load(&run->hold.teller.refused), *obstacle = NULL;
     int r = run->hold.result;
 
     if (r == RELOCK_CANCELLED && refused) {
@@ -101,6 +120,12 @@ static int explain(struct run *run)
     }
     if (r == RELOCK_E_INVALID && !run->hold.client)
         args_refuse(&options->args, "the url or another setting is invalid");
+    if (r == RELOCK_E_SERVER && run->hold.client)
+        obstacle = find_obstacle(run);
+    if (obstacle) {
+        say(run, "%s", obstacle);
+        return STATUS_FAILED;
+    }
     if (r != RELOCK_BUSY && r != RELOCK_TIMEOUT)
         return session_fail(&options->args,
                             run->hold.client ? hold_title(&run->hold) : "cannot connect", r);
@@ -256,6 +281,15 @@ static int explain_exec(const struct run *run, int error)
     return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NO_EXEC;
 }
 
+/* After a shorter command, this machine might not be recorded as the one that ran it. */
+static void outlast_record(const struct run *run)
+{
+    uint64_t held_ms = clock_ms() + run->hold.how.lease_ms - run->keep_until_ms;
+
+    if (held_ms < RECORD_MS)
+        (void)poll(NULL, 0, (int)(RECORD_MS - held_ms));
+}
+
 /* Returns the exit status of the tool. Does not return if the lock is kept: freeing the client
  * would release it. */
 static int run_command(struct run *run)
@@ -290,8 +324,10 @@ static int run_command(struct run *run)
         say(run, "not released, and held until its lease ends: %s", relock_strerror(r));
     if ((run->was_lost || r == RELOCK_LOST) && run->options->lost_signal != 0)
         status = STATUS_LOST;
-    if (is_kept)
+    if (is_kept) {
+        outlast_record(run);
         _exit(status);
+    }
     return status;
 }
 

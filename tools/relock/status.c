@@ -32,7 +32,9 @@ static int run_status(const struct command *self, int argc, char **argv)
 
         if (r != RELOCK_OK)
             status = session_fail(&args, argv[i], r);
-        else if (!lock_row_is_held(&list.rows[list.n - 1]))
+        else if (list.rows[list.n - 1].kind == RELOCK_KIND_OTHER)
+            status = STATUS_OTHER;
+        else if (!lock_row_is_held(&list.rows[list.n - 1]) && status == STATUS_OK)
             status = STATUS_NO;
     }
     if (status != STATUS_FAILED && lock_list_print(&list, list.n, args.is_json, false) != STATUS_OK)
@@ -54,6 +56,8 @@ const struct command command_status = {
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
     "  -v, --verbose             log to stderr what the library does\n"
-    "Exit status: 0 if all locks are held, 1 if one is free, 125 if relock failed.\n",
+    "A name is blocked if its key has other data: then nobody can acquire the lock.\n"
+    "Exit status: 0 if all locks are held, 1 if one is free, 2 if one is blocked, 125\n"
+    "if relock failed.\n",
     run_status,
 };

@@ -5,6 +5,7 @@
 enum {
     STATUS_OK = 0,
     STATUS_NO = 1,          /* the answer is no: a lock is free, a check failed, not confirmed */
+    STATUS_OTHER = 2,       /* status: a name has data that is no lock */
     STATUS_LOST = 123,      /* run: the lock was lost before the command ended */
     STATUS_CONFLICT = 124,  /* run: RELOCK_BUSY or RELOCK_TIMEOUT */
     STATUS_FAILED = 125,    /* wrong usage, Redis unreachable, or another failure of the tool */

@@ -54,7 +54,10 @@ static int print_text(const struct lock_row *row)
     struct tm local;
 
     (void)strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &local));
-    (void)printf("%s  %s", when, lock_row_is_held(row) ? "held by " : "free");
+    (void)printf("%s  %s", when,
+                 lock_row_is_held(row)            ? "held by "
+                 : row->kind == RELOCK_KIND_OTHER ? "blocked by other data"
+                                                  : "free");
     if (lock_row_is_held(row)) {
         text_print(stdout, lock_row_holder(row));
         (void)printf(", levels: %u", row->holder.hold_count);

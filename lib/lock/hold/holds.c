@@ -128,6 +128,17 @@ struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t own
     return NULL;
 }
 
+uint64_t relock_holds_oldest_us(const struct relock_client *client)
+{
+    uint64_t now_us = relock_clock_now_us(), since_us = now_us;
+    const struct relock_hold *hold;
+
+    RELOCK_HOLDS_FOREACH(client, hold)
+    if (hold->count > 0 && !hold->detached && hold->since_us < since_us)
+        since_us = hold->since_us;
+    return now_us - since_us;
+}
+
 void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     uint64_t due_ms = relock_hold_due_ms(hold, now_ms);

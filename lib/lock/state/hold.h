@@ -125,6 +125,7 @@ struct relock_hold {
     bool has_owner : 1;     /* from its grant to the release of its last level */
     bool is_tracked : 1;    /* Redis reports the next change */
     bool is_unlooked : 1;   /* no command of it was tracked yet: see kind->look */
+    bool is_recorded : 1;   /* by look/since.c */
     uint8_t nth;            /* its place in the pool; constant */
     uint16_t n_unanswered;  /* commands without a reply yet, besides `command` */
 

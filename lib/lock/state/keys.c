@@ -205,9 +205,26 @@ static char *write_byte(char *at, unsigned byte)
     return at;
 }
 
+/* scripts/look.lua computes the same. */
+static uint32_t mark_of(const unsigned char *bytes, size_t len)
+{
+    uint32_t mark = UINT32_C(0x72656c6b);
+
+    for (size_t i = 0; i < len; i++)
+        mark = (mark << 5 | mark >> 27) ^ bytes[i];
+    return mark;
+}
+
 bool relock_tokens_init(struct relock_tokens *tokens)
 {
-    return relock_ident_random(tokens, sizeof(*tokens));
+    uint32_t mark;
+
+    if (!relock_ident_random(tokens, sizeof(*tokens)))
+        return false;
+    mark = mark_of(tokens->client, RELOCK_TOKENS_RANDOM);
+    for (size_t i = RELOCK_TOKENS_RANDOM; i < sizeof(tokens->client); i++, mark <<= 8)
+        tokens->client[i] = (unsigned char)(mark >> 24);
+    return true;
 }
 
 size_t relock_tokens_write(const struct relock_tokens *tokens, uint64_t number,

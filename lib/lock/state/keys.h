@@ -114,12 +114,13 @@ bool relock_keys_is_cached(uint64_t number);
 uint64_t relock_keys_serial(uint64_t number);
 
 #define RELOCK_TOKENS_PREFIX 12 /* bytes with which all tokens of a client begin */
+#define RELOCK_TOKENS_RANDOM 8  /* of them; the others show whose tokens they are */
 
 /*
- * The values in Redis of the holds of plain locks. A token is 20 bytes in hex: 12 random bytes of
- * the client and the number of the hold, encrypted with a random key of the client. So tokens are
- * unique and cannot be guessed from each other, and none is stored: it can be computed from the
- * number again.
+ * The values in Redis of the holds of plain locks. A token is 20 bytes in hex: 8 random bytes of
+ * the client, 4 that follow from them, and the number of the hold, encrypted with a random key of
+ * the client. So tokens are unique and cannot be guessed from each other, and none is stored: it
+ * can be computed from the number again. By the 4 bytes, lib/look tells a token from a hash sum.
  */
 struct relock_tokens {
     unsigned char client[RELOCK_TOKENS_PREFIX];

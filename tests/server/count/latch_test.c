@@ -360,7 +360,7 @@ static void the_rights_of_the_page_suffice(void **state)
     struct latch_wait wait = {NULL, RELOCK_FOREVER, NULL};
     struct actor *waiting = actor_start();
 
-    rights_give(f, WIRE_PAGE, "latch", NULL);
+    rights_give(f, "latch", NULL);
     assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
     client = rights_client(f, NEVER_MS, 0);
     wait.latch = latch_of(client, "orders");

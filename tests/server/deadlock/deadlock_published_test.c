@@ -373,7 +373,7 @@ static void a_user_without_the_right_is_told_once(void **state)
     struct relock_client *client;
     struct relock_lock *mine, *theirs;
 
-    rights_give(f, WIRE_PAGE, "reentrant", "~relock_waits:");
+    rights_give(f, "reentrant", "~relock_waits:");
     client = rights_client(f, slow_ms(NEVER_MS), 0);
     mine = fixture_lock(f, client, "orders:1");
     theirs = fixture_lock(f, client, "orders:2");
@@ -399,7 +399,7 @@ static void a_user_who_gets_the_right_later_uses_it(void **state)
     struct actor *actor = actor_start();
     char hash[64];
 
-    rights_give(f, WIRE_PAGE, "reentrant", "~relock_waits:");
+    rights_give(f, "reentrant", "~relock_waits:");
     client = rights_client(f, slow_ms(NEVER_MS), 0);
     mine = fixture_lock(f, client, "orders:1");
     theirs = fixture_lock(f, client, "orders:2");

@@ -1,5 +1,5 @@
 /*
- * The line of docs/wire.md#rights for the kind of the members suffices for a red lock, on each of
+ * The line of `relock acl` for the kind of the members suffices for a red lock, on each of
  * its servers.
  */
 #include "support/red_line.h"
@@ -12,7 +12,7 @@ static void give_rights(struct servers *s, const char *kind)
     for (size_t i = 0; i < s->n; i++) {
         struct fixture there = {.probe = s->probe[i]};
 
-        rights_give(&there, WIRE_PAGE, kind, NULL);
+        rights_give(&there, kind, NULL);
     }
 }
 
@@ -54,8 +54,7 @@ static void the_rights_of_plain_members_suffice(void **state)
 {
     live(*state, "plain", relock_plainlock_new, 0, false);
     assert_true(wait_for_no_keys(((struct servers *)*state)->probe[0]));
-    live(*state, "plain, with RELOCK_ANNOUNCE_PLAIN", relock_plainlock_new, RELOCK_ANNOUNCE_PLAIN,
-         true);
+    live(*state, "announced-plain", relock_plainlock_new, RELOCK_ANNOUNCE_PLAIN, true);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * The lines of docs/wire.md#rights suffice for the whole life of each kind of lock. A script that
+ * The lines of `relock acl` suffice for the whole life of each kind of lock. A script that
  * needs another right would leave a line in the log. One that can do without it would still leave
  * an entry in the log of the server.
  */
@@ -7,6 +7,9 @@
 #include "support/fair_queue.h"
 #include "support/plain_peer.h"
 #include "support/rights.h"
+#include "support/ring.h"
+
+#include <string.h>
 
 #include <stdio.h>
 
@@ -15,7 +18,7 @@
 
 static struct relock_client *client_with(struct fixture *f, const char *kind, unsigned flags)
 {
-    rights_give(f, WIRE_PAGE, kind, NULL);
+    rights_give(f, kind, NULL);
     assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
     return rights_client(f, slow_ms(LEASE_MS), flags);
 }
@@ -109,8 +112,7 @@ static void the_rights_of_a_plain_lock_suffice(void **state)
 static void the_rights_of_an_announced_plain_lock_suffice(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        client_with(f, "plain, with RELOCK_ANNOUNCE_PLAIN", RELOCK_ANNOUNCE_PLAIN);
+    struct relock_client *client = client_with(f, "announced-plain", RELOCK_ANNOUNCE_PLAIN);
     struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_plainlock_new);
 
     live(client, lock, lock);
@@ -135,10 +137,10 @@ static int like_spring(struct relock_client *client, const char *name, struct re
 
 static void the_rights_of_a_lock_like_another_librarys_suffice(void **state)
 {
-    live_with(*state, "plain, like python-redis-lock", like_python, like_python);
+    live_with(*state, "python-redis-lock", like_python, like_python);
     assert_true(wait_for_no_keys(((struct fixture *)*state)->probe)); /* a list of a second */
-    live_with(*state, "plain, like simple-redis-mutex", like_node, like_node);
-    live_with(*state, "plain, like spring-integration:shop", like_spring, like_spring);
+    live_with(*state, "simple-redis-mutex", like_node, like_node);
+    live_with(*state, "spring-integration", like_spring, like_spring);
 }
 
 /* Its releases are found by polling. */
@@ -242,6 +244,63 @@ static void the_rights_of_a_read_write_lock_suffice(void **state)
     live_with(f, "read-write", relock_wrlock_new, relock_wrlock_new);
 }
 
+/* ---- rights that are rarely needed --------------------------------------------------------- */
+
+/* Tests of relock acl try all others, tests/cli/acl_test.c. */
+static void a_right_for_dead_waiters_is_needed(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    rights_give(f, "fair", "+lpop");
+    client = rights_client(f, slow_ms(LEASE_MS), 0);
+    lock = fair_handle(f, client);
+    fair_queue_add_dead(f, ABSENT, -1);
+    assert_result(relock_trylock(lock), RELOCK_E_AUTH);
+    assert_int_equal(probe_int(f->probe, "DEL redisson_lock_queue:{orders}"), 1);
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    fixture_free_client(f, client);
+}
+
+/* Two clients wait for each other. Returns what was refused. */
+static const char *deadlock(struct fixture *f, const char *kind, const char *without,
+                            fixture_constructor_fn *make)
+{
+    static const char *const names[] = {"orders:a", "orders:b"};
+    struct relock_client *clients[2];
+    struct ring ring;
+
+    rights_give(f, kind, without);
+    assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
+    for (int i = 0; i < 2; i++)
+        clients[i] = fixture_client(f, &(struct relock_options){.user = RIGHTS_USER,
+                                                                .password = RIGHTS_PASSWORD,
+                                                                .deadlock_ms = DEADLOCK_MS});
+    ring = ring_of_locks(f, clients, names, 2, make);
+    ring_close(&ring);
+    (void)ring_assert_one_is_refused(&ring);
+    actor_end_all();
+    for (int i = 0; i < 2; i++)
+        fixture_free_client(f, clients[i]);
+    return probe_list(f->probe, "ACL LOG");
+}
+
+static void a_right_for_deadlocks_is_needed(void **state)
+{
+    static const struct {
+        const char *name;
+        fixture_constructor_fn *make;
+    } kinds[] = {{"spin", relock_spinlock_new}, {"plain", relock_plainlock_new}};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(deadlock(f, kinds[i].name, NULL, kinds[i].make), "");
+        assert_non_null(strstr(deadlock(f, kinds[i].name, "+publish", kinds[i].make), "publish"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +314,8 @@ int main(void)
         SERVER_TEST(the_rights_of_a_semaphore_suffice),
         SERVER_TEST(the_rights_of_a_fair_lock_suffice),
         SERVER_TEST(the_rights_of_a_read_write_lock_suffice),
+        SERVER_TEST(a_right_for_dead_waiters_is_needed),
+        SERVER_TEST(a_right_for_deadlocks_is_needed),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -200,7 +200,7 @@ static void a_waiting_reader_outside_of_the_line_gets_in_when_the_local_writer_i
     struct fixture *f = *state;
     struct sides ours;
 
-    rights_give(f, WIRE_PAGE, "read-write", "~relock_waiters");
+    rights_give(f, "read-write", "~relock_waiters");
     ours = sides_of(f, rights_client(f, slow_ms(LONG_MS), RELOCK_NO_TRACKING));
     gets_in_when_it_is_lost(f, ours.write, ours.read);
 }

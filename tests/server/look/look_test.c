@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define LEASE_MS 30000
 #define TEXT_MAX 2000
@@ -141,6 +142,141 @@ static void a_name_is_reported_whatever_its_key_is(void **state)
     probe_int(f->probe, "HSET hash a 1 b 2");
     assert_string_equal(see(client, "hash", &view), "hash:7:0:0 ");
     probe_int(f->probe, "DEL text list hash");
+}
+
+/* ---- other libraries ----------------------------------------------------------------------- */
+
+enum { LISTED = 1, LEASED = 2 };
+
+struct written {
+    const char *name, *value;
+    size_t len; /* 0: that of the text */
+    int kind, flags;
+};
+
+static void assert_seen(struct fixture *f, struct relock_client *client, const struct written *at)
+{
+    size_t len = at->len ? at->len : strlen(at->value);
+    char expected[128];
+    struct view view;
+
+    probe_text(f->probe, "SET %s %b", at->name, at->value, len);
+    if (at->flags & LEASED)
+        probe_int(f->probe, "PEXPIRE %s 30000", at->name);
+    (void)snprintf(expected, sizeof(expected), "%s:%d:1:0 ", at->name, at->kind);
+    if (strcmp(see(client, at->name, &view), expected) != 0)
+        fail_msg("%s is %s, not %s", at->value, view.text, expected);
+    if (strcmp(see(client, "*", &view), at->flags & LISTED ? expected : "") != 0)
+        fail_msg("%s: listed: %s", at->value, view.text);
+    probe_int(f->probe, "DEL %s", at->name);
+}
+
+#define UUID "577c70f8-dae0-40fe-b5a8-bbac7c74a5eb"
+
+/* A token of redis-py, a UUID of version 1 that was made on this day: by its field of 16 bits with
+ * the version and the highest bits of the time. */
+static void write_uuid1(char text[33], long long age_days)
+{
+    long long s = (long long)time(NULL) - age_days * 86400;
+    unsigned long long ticks = ((unsigned long long)s + 12219292800ULL) * 10000000ULL;
+
+    (void)snprintf(text, 33, "%08llx%04llx1%03llx8242ac120002beef", ticks & 0xffffffffULL,
+                   ticks >> 32 & 0xffff, ticks >> 48 & 0xfff);
+}
+
+static void what_other_libraries_write_is_recognised(void **state)
+{
+    char today[33], long_ago[33], tomorrow[33];
+    const struct written all[] = {
+        {"orders", today, 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
+        {"orders", today, 0, RELOCK_KIND_PLAIN, LISTED}, /* redis-py without a timeout */
+        {"orders", long_ago, 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"orders", tomorrow, 0, RELOCK_KIND_MAYBE_PLAIN, 0},
+        {"orders", "8f14e45fceea167a5a36dedd4bea2543", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"orders", "8f14e45fceea167a5a36dedd4bea2543", 0, RELOCK_KIND_MAYBE_PLAIN, 0},
+        {"lock:orders", "8f14e45fceea167a5a36dedd4bea2543", 0, RELOCK_KIND_PLAIN, LISTED},
+        {"orders", UUID, 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"mutex:orders", UUID, 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
+        {"redlock:orders", UUID, 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
+        {"clock:orders", UUID, 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"orders", "u3Hk9QZ1rC0Vb2yT7wXsAA==", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"orders:lock", "u3Hk9QZ1rC0Vb2yT7wXsAA==", 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
+        {"orders", "Ak3jp8L8ICHRGR_NL_KXyQ", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"orders", "FsLriCIl5xEvi9tl", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"orders", "sixteenletters16", 0, RELOCK_KIND_MAYBE_PLAIN, LEASED},
+        {"orders", "1795780330703", 0, RELOCK_KIND_MAYBE_PLAIN, LEASED},
+        {"lock.orders", "1795780330703", 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
+        {"@simple-redis-mutex:lock-orders", "0.1683894162615649", 0, RELOCK_KIND_PLAIN,
+         LISTED | LEASED},
+        {"@simple-redis-mutex:fencing-tokens", "7", 0, RELOCK_KIND_MAYBE_PLAIN, 0},
+        {"job-lock:default:orders", "ADDED:2026-11-27T12:00:18.270Z@host:" UUID, 0,
+         RELOCK_KIND_PLAIN, LISTED | LEASED},
+        {"orders", "\x01\x00\xff 456789abcdef0123", 20, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
+        {"orders", "a text of 20 letters", 0, RELOCK_KIND_MAYBE_PLAIN, LEASED},
+        {"rueidislock:0:orders", "\x01\x02\xff 456789abcdef01234567", 24, RELOCK_KIND_PLAIN,
+         LISTED | LEASED},
+        {"orders", "da39a3ee5e6b4b0d3255bfef95601890afd80709", 0, RELOCK_KIND_MAYBE_PLAIN,
+         LISTED | LEASED}, /* SHA-1, as long as a token of relock */
+        {"lock:page", "<html>", 0, RELOCK_KIND_MAYBE_PLAIN, LEASED},
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+
+    write_uuid1(today, 0);
+    write_uuid1(long_ago, 500);
+    write_uuid1(tomorrow, -2);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        assert_seen(f, client, &all[i]);
+}
+
+/* Of a key of another type, relock cannot wait for the end. */
+static void a_sorted_set_may_be_a_lock_of_another_library(void **state)
+{
+    static const struct {
+        const char *name, *members;
+        const char *kind;
+        bool is_listed;
+    } all[] = {
+        {"orders", "%lld __write__ %lld 3Hk9QZ1rC0Vb2yT7wXsAABcDeFgHiJkLmNoPqRsTuV0=", "8:1", true},
+        {"orders",
+         "%lld Zk9QZ1rC0Vb2yT7wXsAABcDeFgHiJkLmNoPqRsTuV1w= %lld "
+         "3Hk9QZ1rC0Vb2yT7wXsAABcDeFgHiJkLmNoPqRsTuV0=",
+         "8:2", true},
+        {"semaphore:orders", "%lld " UUID, "8:1", true},
+        {"jobs", "%lld " UUID, "7:0", false},
+        {"jobs", "%lld __write__ 1 text", "7:0", false},
+        {"jobs", "99999999999999999 3Hk9QZ1rC0Vb2yT7wXsAABcDeFgHiJkLmNoPqRsTuV0=", "7:0", false},
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    const long long end_ms = (long long)time(NULL) * 1000 + LEASE_MS;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        char members[256], command[320], expected[64];
+        struct view view;
+
+        (void)snprintf(members, sizeof(members), all[i].members, end_ms, end_ms);
+        (void)snprintf(command, sizeof(command), "ZADD %s %s", all[i].name, members);
+        assert_true(probe_int(f->probe, command) > 0);
+        probe_int(f->probe, "PEXPIRE %s 30000", all[i].name);
+        (void)snprintf(expected, sizeof(expected), "%s:%s:0 ", all[i].name, all[i].kind);
+        assert_string_equal(see(client, all[i].name, &view), expected);
+        assert_string_equal(see(client, "*", &view), all[i].is_listed ? expected : "");
+        assert_result(relock_waiters(client, all[i].name, note_waiter, &view), RELOCK_OK);
+        probe_int(f->probe, "DEL %s", all[i].name);
+    }
+}
+
+static void keys_that_belong_to_locks_are_no_locks(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct view view;
+
+    probe_text(f->probe, "SET {lock}:" PEER ":rwlock_timeout:1 " UUID " PX 30000");
+    probe_text(f->probe, "SET redisson_unlock_latch:{lock}:" UUID " " UUID " PX 30000");
+    assert_string_equal(see(client, "*", &view), "");
+    probe_int(f->probe, "DEL {lock}:" PEER ":rwlock_timeout:1 redisson_unlock_latch:{lock}:" UUID);
 }
 
 static void the_callback_can_end_the_search_and_call_the_library(void **state)
@@ -304,6 +440,9 @@ int main(void)
         FENCED_TEST(a_held_lock_of_each_kind_is_recognised),
         SERVER_TEST(a_pattern_finds_all_locks_that_match_and_nothing_else),
         SERVER_TEST(a_name_is_reported_whatever_its_key_is),
+        SERVER_TEST(what_other_libraries_write_is_recognised),
+        SERVER_TEST(a_sorted_set_may_be_a_lock_of_another_library),
+        SERVER_TEST(keys_that_belong_to_locks_are_no_locks),
         SERVER_TEST(the_callback_can_end_the_search_and_call_the_library),
         SERVER_TEST(a_holder_has_the_name_of_its_client),
         SERVER_TEST(a_client_in_line_is_reported),

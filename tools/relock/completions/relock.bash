@@ -1,8 +1,9 @@
 # Completion of relock(1) for bash.
 _relock()
 {
-    local commands='run status list waiters watch break top bench doctor help'
+    local commands='run status list waiters watch break top bench doctor acl help'
     local common='--url --password-file --verbose --help'
+    local known='reentrant spin fenced fair read-write plain announced-plain semaphore unleased-semaphore latch python-redis-lock simple-redis-mutex spring-integration'
     local kinds='--fair --fenced --read --write --plain --like'
     local libraries='bsm-redislock django-redis node-redlock pottery python-redis-lock redis-py redis-semaphore redlock-py redlock-universal redsync sesamecare-redlock shedlock simple-redis-mutex spring-integration:'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
@@ -11,6 +12,7 @@ _relock()
     case $previous in
     --password-file) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
     --like) mapfile -t COMPREPLY < <(compgen -W "$libraries" -- "$current") && return ;;
+    --kind) mapfile -t COMPREPLY < <(compgen -W "$known" -- "$current") && return ;;
     --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill warn' -- "$current") && return ;;
     esac
     if ((COMP_CWORD == 1)); then
@@ -32,7 +34,11 @@ _relock()
     top) words="$common --json --interval --once" ;;
     bench) words="$common --json --threads --duration --shared" ;;
     help) ((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current") ;;
-    doctor) words="$common --json --name" ;;
+    doctor) words="$common --json --name --kind" ;;
+    acl)
+        words="$common --prefix --operator --user --shell"
+        mapfile -t COMPREPLY < <(compgen -W "$known" -- "$current")
+        ;;
     esac
     [[ $current != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }

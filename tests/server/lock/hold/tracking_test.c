@@ -267,7 +267,7 @@ static void without_the_right_a_loss_is_found_by_a_renewal(void **state)
     struct relock_client *client;
     struct relock_lock *lock;
 
-    rights_give(f, WIRE_PAGE, "reentrant", "+client|tracking");
+    rights_give(f, "reentrant", "+client|tracking");
     client = rights_client(f, 3 * SHORT_MS, 0);
     lock = fixture_lock(f, client, "orders");
     assert_result(relock_lock(lock), RELOCK_OK);

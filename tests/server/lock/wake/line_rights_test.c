@@ -1,5 +1,5 @@
 /*
- * The line of waiting clients and the rights that it needs: those of docs/wire.md#rights suffice,
+ * The line of waiting clients and the rights that it needs: those of `relock acl` suffice,
  * and a user without them waits outside of the line, where each release wakes it.
  */
 #include "support/actor.h"
@@ -17,8 +17,7 @@ static const struct kind_of_lock {
     {"fenced", relock_fencedlock_new, relock_fencedlock_new, 0},
     {"read-write", relock_wrlock_new, relock_wrlock_new, 0},
     {"read-write", relock_wrlock_new, relock_rdlock_new, 0},
-    {"plain, with RELOCK_ANNOUNCE_PLAIN", relock_plainlock_new, relock_plainlock_new,
-     RELOCK_ANNOUNCE_PLAIN},
+    {"announced-plain", relock_plainlock_new, relock_plainlock_new, RELOCK_ANNOUNCE_PLAIN},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -76,7 +75,7 @@ static void the_rights_of_each_kind_suffice_for_its_line(void **state)
     for (size_t i = 0; i < N_KINDS; i++) {
         struct crowd crowd;
 
-        rights_give(f, WIRE_PAGE, kinds[i].rights, NULL);
+        rights_give(f, kinds[i].rights, NULL);
         come(&crowd, f, &kinds[i]);
         /* A thread that waits for another of its process does not ask, unless it is to read. */
         assert_true(probe_wait_in_line(f->probe, "orders",
@@ -97,7 +96,7 @@ static void without_the_right_to_the_time_nothing_is_reserved(void **state)
     for (size_t i = 0; i < N_KINDS; i++) {
         struct crowd crowd;
 
-        rights_give(f, WIRE_PAGE, kinds[i].rights, "+time");
+        rights_give(f, kinds[i].rights, "+time");
         come(&crowd, f, &kinds[i]);
         get_in(&crowd);
         go(&crowd);
@@ -136,7 +135,7 @@ static void without_a_right_each_release_wakes_each_client(void **state)
         struct crowd crowd;
 
         log_clear(f->log);
-        rights_give(f, WIRE_PAGE, kind->rights, without->right);
+        rights_give(f, kind->rights, without->right);
         come(&crowd, f, kind);
         assert_is_outside(f, kind);
         get_in(&crowd);
@@ -180,7 +179,7 @@ static void clients_inside_and_outside_of_the_line_wake_each_other(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < N_MISSING; i++) {
-        rights_give(f, WIRE_PAGE, "reentrant", missing[i].right);
+        rights_give(f, "reentrant", missing[i].right);
         pass_to_and_fro(f, rights_client(f, slow_ms(LEASE_MS), 0));
         assert_int_equal(log_count(f->log, "NOPERM: this user may not"), 0);
     }
@@ -191,7 +190,7 @@ static void a_user_of_fair_locks_with_a_right_to_all_keys_is_outside(void **stat
 {
     struct fixture *f = *state;
 
-    rights_give(f, WIRE_PAGE, "fair", NULL);
+    rights_give(f, "fair", NULL);
     assert_int_equal(probe_int(f->probe, "ACL SETUSER locker ~* allchannels"), 0);
     pass_to_and_fro(f, rights_client(f, slow_ms(LEASE_MS), 0));
     assert_int_equal(log_count(f->log, "NOPERM"), 0);

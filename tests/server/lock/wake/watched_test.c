@@ -206,7 +206,7 @@ static void a_waiter_is_woken_by_a_release_that_is_settled_later(void **state)
     struct relock_lock *lock;
     struct actor *waiting = actor_start();
 
-    rights_give(f, WIRE_PAGE, "plain", NULL);
+    rights_give(f, "plain", NULL);
     client = rights_client(f, NEVER_MS, 0);
     lock = plain_handle(f, client);
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -268,7 +268,7 @@ static void without_the_right_a_waiter_polls(void **state)
     struct actor *waiting = actor_start();
     struct relock_lock *lock;
 
-    rights_give(f, WIRE_PAGE, "plain", "+client|tracking");
+    rights_give(f, "plain", "+client|tracking");
     lock = plain_handle(f, rights_client(f, NEVER_MS, 0));
     for (int i = 0; i < 2; i++) {
         long long before;

@@ -106,6 +106,24 @@ static void each_client_has_a_key_and_bytes_of_its_own(void **state)
     }
 }
 
+/* As scripts/look.lua computes it, digit by digit. */
+static void the_last_bytes_of_a_client_follow_from_the_others(void **state)
+{
+    (void)state;
+
+    for (int i = 0; i < 100; i++) {
+        struct relock_tokens tokens;
+        uint32_t mark = 0x72656c6b, last = 0;
+
+        relock_tokens_init(&tokens);
+        for (int at = 0; at < 8; at++)
+            mark = (mark << 5 | mark >> 27) ^ tokens.client[at];
+        for (int at = 8; at < 12; at++)
+            last = last << 8 | tokens.client[at];
+        assert_int_equal(last, mark);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +132,7 @@ int main(void)
         cmocka_unit_test(no_two_tokens_are_the_same),
         cmocka_unit_test(numbers_that_follow_each_other_have_tokens_that_do_not),
         cmocka_unit_test(each_client_has_a_key_and_bytes_of_its_own),
+        cmocka_unit_test(the_last_bytes_of_a_client_follow_from_the_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,8 @@ static const struct {
     {&relock_script_renew_many, "renew_many"},
     {&relock_script_rw_force_unlock, "rw_force_unlock"},
     {&relock_script_rw_inspect, "rw_inspect"},
+    {&relock_script_since_read, "since_read"},
+    {&relock_script_since_write, "since_write"},
     {&relock_script_semaphore_force_unlock, "semaphore_force_unlock"},
     {&relock_script_semaphore_inspect, "semaphore_inspect"},
     {&relock_script_semaphore_lock, "semaphore_lock"},

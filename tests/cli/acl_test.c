@@ -1,0 +1,453 @@
+/*
+ * relock acl: what it prints suffices, and nothing of it can be left out. relock doctor --kind
+ * tries just these rights.
+ */
+#include "cli/tool.h"
+#include "support/listener.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PASSWORD "secret"
+#define USER "locker"
+#define MOST_RIGHTS 80
+#define RIGHTS_LEN 4096
+#define TRIES 3
+
+/* ---- users --------------------------------------------------------------------------------- */
+
+/* The rights for locks whose names begin with "@". */
+struct rights {
+    char text[RIGHTS_LEN];
+    const char *words[MOST_RIGHTS];
+    size_t n;
+};
+
+/* `kind`: or --operator. */
+static void read_rights(struct fixture *f, const char *kind, struct rights *rights)
+{
+    struct tool *tool = tool_start(f, "acl", kind, "--prefix", "@");
+    const char *const begins = "ACL SETUSER " USER " ";
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_memory_equal(tool_out(tool), begins, strlen(begins));
+    (void)snprintf(rights->text, RIGHTS_LEN, "%s", tool_out(tool) + strlen(begins));
+    rights->n = 0;
+    for (char *at = rights->text, *word; (word = strtok(at, " \n")); at = NULL) {
+        assert_in_range(rights->n, 0, MOST_RIGHTS - 1);
+        rights->words[rights->n++] = word;
+    }
+    assert_string_equal(rights->words[0], "resetchannels");
+}
+
+#define ALL ((size_t)-1)
+
+/* Makes the user with these rights, for locks whose names begin with the user's, but one. */
+static void give(struct fixture *f, const char *user, const struct rights *rights, size_t without)
+{
+    char text[RIGHTS_LEN] = "", *at = text;
+
+    for (size_t i = 0; i < rights->n; i++) {
+        if (i == without)
+            continue;
+        *at++ = ' ';
+        for (const char *from = rights->words[i]; *from; from++)
+            if (*from == '@')
+                at = stpcpy(at, user);
+            else
+                *at++ = *from;
+        assert_in_range(at - text, 0, RIGHTS_LEN - 200);
+    }
+    *at = '\0';
+    assert_true(probe_make_user(f->probe, user, PASSWORD, text));
+}
+
+static struct tool *start_as(struct fixture *f, const char *user, const char *const *words)
+{
+    struct tool *tool;
+
+    assert_int_equal(setenv("RELOCK_USER", user, 1), 0);
+    assert_int_equal(setenv("RELOCK_PASSWORD", PASSWORD, 1), 0);
+    assert_int_equal(setenv("RELOCK_COMMAND_TIMEOUT", "1s", 1), 0); /* to release what it may not */
+    tool = tool_start_words(f, false, words);
+    unsetenv("RELOCK_COMMAND_TIMEOUT");
+    unsetenv("RELOCK_USER");
+    unsetenv("RELOCK_PASSWORD");
+    return tool;
+}
+
+static struct tool *start_doctor(struct fixture *f, const char *user, const char *kind)
+{
+    return start_as(f, user, (const char *const[]){"doctor", "--kind", kind, "--name", user, NULL});
+}
+
+/* Whether the server has refused something to this user. */
+static bool was_refused(struct fixture *f, const char *user)
+{
+    redisReply *log = probe_reply(f->probe, "ACL LOG 1000");
+    bool found = false;
+
+    assert_non_null(log);
+    for (size_t i = 0; i < log->elements; i++)
+        for (size_t j = 0; j + 1 < log->element[i]->elements; j += 2)
+            found |= strcmp(log->element[i]->element[j]->str, "username") == 0 &&
+                     strcmp(log->element[i]->element[j + 1]->str, user) == 0;
+    freeReplyObject(log);
+    return found;
+}
+
+static bool is_content(struct tool *tool)
+{
+    return !strstr(tool_out(tool), "bad ") && !strstr(tool_out(tool), "note  log") &&
+           !strstr(tool_out(tool), "note  server") && !strstr(tool_out(tool), "note  clock");
+}
+
+static int begin(void **state)
+{
+    struct fixture *f;
+    int r = tool_begin(state);
+
+    f = *state;
+    probe_text(f->probe, "CONFIG SET acllog-max-len 1000");
+    probe_text(f->probe, "ACL LOG RESET");
+    return r;
+}
+
+/* Without its rights, a doctor cannot release its locks. */
+static int end(void **state)
+{
+    struct fixture *f = *state;
+
+    probe_text(f->probe, "FLUSHALL");
+    return tool_end(state);
+}
+
+/* ---- the kinds ----------------------------------------------------------------------------- */
+
+static void suffice(struct fixture *f, const char *kind, const struct rights *rights)
+{
+    struct tool *tool;
+
+    give(f, USER, rights, ALL);
+    tool = start_doctor(f, USER, kind);
+    if (tool_wait(tool) != 0 || !is_content(tool) || was_refused(f, USER))
+        fail_msg("%s: %s%s", kind, tool_out(tool), probe_list(f->probe, "ACL LOG"));
+}
+
+/* The lack of these shows only if something fails, or by chance: most have tests of their own. */
+static bool is_for_failures(const char *kind, const char *right)
+{
+    static const char *const others[][2] = {
+        {NULL, "+client|kill"},     /* a_missing_right_to_kill_is_logged_once */
+        {"fair", "+lpop"},          /* a_right_for_dead_waiters_is_needed */
+        {"spin", "+publish"},       /* a_right_for_deadlocks_is_needed */
+        {"plain", "+publish"},      /* the same */
+        {"--operator", "+pexpire"}, /* one release of sixteen prolongs the line */
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if ((!others[i][0] || strcmp(others[i][0], kind) == 0) && strcmp(others[i][1], right) == 0)
+            return true;
+    return false;
+}
+
+/* All doctors at the same time, each without another right. Takes those whose lack shows from
+ * `missed`: the doctor says so, or only the server does, because the library bears it. */
+static void try_without(struct fixture *f, const char *kind, const struct rights *rights,
+                        bool missed[MOST_RIGHTS])
+{
+    struct tool *doctors[MOST_RIGHTS];
+    char user[32];
+
+    for (size_t i = 0; i < rights->n; i++) {
+        (void)snprintf(user, sizeof(user), "u%zu.", i);
+        give(f, user, rights, i);
+        if (strcmp(rights->words[i], "+script|load") == 0)
+            probe_text(f->probe, "SCRIPT FLUSH");
+        doctors[i] = missed[i] ? start_doctor(f, user, kind) : NULL;
+    }
+    for (size_t i = 0; i < rights->n; i++) {
+        if (!doctors[i])
+            continue;
+        (void)snprintf(user, sizeof(user), "u%zu.", i);
+        assert_in_range(tool_wait(doctors[i]), 0, 1);
+        missed[i] = is_content(doctors[i]) && !was_refused(f, user);
+    }
+}
+
+static void are_needed(struct fixture *f, const char *kind, const struct rights *rights)
+{
+    bool missed[MOST_RIGHTS];
+
+    for (size_t i = 0; i < rights->n; i++)
+        missed[i] = strcmp(rights->words[i], "resetchannels") != 0 &&
+                    !is_for_failures(kind, rights->words[i]);
+    for (int i = 0; i < TRIES; i++)
+        try_without(f, kind, rights, missed);
+    for (size_t i = 0; i < rights->n; i++)
+        if (missed[i])
+            fail_msg("%s does not need %s", kind, rights->words[i]);
+}
+
+static void check(void **state, const char *kind)
+{
+    struct fixture *f = *state;
+    struct rights rights;
+
+    read_rights(f, kind, &rights);
+    suffice(f, kind, &rights);
+    are_needed(f, kind, &rights);
+}
+
+static void a_reentrant_lock_needs_just_its_rights(void **state)
+{
+    check(state, "reentrant");
+}
+
+static void a_spin_lock_needs_just_its_rights(void **state)
+{
+    check(state, "spin");
+}
+
+static void a_fenced_lock_needs_just_its_rights(void **state)
+{
+    check(state, "fenced");
+}
+
+static void a_fair_lock_needs_just_its_rights(void **state)
+{
+    check(state, "fair");
+}
+
+static void a_read_write_lock_needs_just_its_rights(void **state)
+{
+    check(state, "read-write");
+}
+
+static void a_plain_lock_needs_just_its_rights(void **state)
+{
+    check(state, "plain");
+}
+
+static void an_announced_plain_lock_needs_just_its_rights(void **state)
+{
+    check(state, "announced-plain");
+}
+
+static void the_doctor_of_a_kind_needs_no_right_to_others(void **state)
+{
+    struct fixture *f = *state;
+    struct rights rights;
+    struct tool *tool;
+
+    read_rights(f, "spin", &rights);
+    give(f, USER, &rights, ALL);
+    assert_int_equal(tool_wait(start_doctor(f, USER, "fair")), 1);
+    tool = start_doctor(f, USER, "spin");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_null(strstr(tool_out(tool), "fair"));
+    assert_tool(f, 125, "doctor", "--kind", "other");
+}
+
+/* ---- the line ------------------------------------------------------------------------------ */
+
+/* The words that a shell passes to a command. */
+static void assert_words(const char *line, const char *const *words)
+{
+    char command[RIGHTS_LEN], word[256];
+    FILE *shell;
+
+    (void)snprintf(command, sizeof(command), "printf '%%s\\n' %s", line);
+    shell = popen(command, "r");
+    assert_non_null(shell);
+    for (; *words; words++) {
+        assert_non_null(fgets(word, sizeof(word), shell));
+        word[strcspn(word, "\n")] = '\0';
+        assert_string_equal(word, *words);
+    }
+    while (fgets(word, sizeof(word), shell))
+        ;
+    assert_int_equal(pclose(shell), 0);
+}
+
+static void a_shell_leaves_the_quoted_line_as_it_is(void **state)
+{
+    static const char *const words[] = {"ACL",
+                                        "SETUSER",
+                                        "o'hara",
+                                        "resetchannels",
+                                        "~it's \"a\" $x \\*{b}*",
+                                        "~relock_waits:{*",
+                                        "&__redis__:invalidate",
+                                        "&relock_client:{*",
+                                        "+evalsha",
+                                        "+script|load",
+                                        NULL};
+    struct fixture *f = *state;
+    struct tool *tool =
+        tool_start(f, "acl", "-s", "--user", "o'hara", "spin", "--prefix", "it's \"a\" $x *{b}");
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_words(tool_out(tool), words);
+}
+
+static void a_prefix_with_a_brace_needs_no_further_one(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "acl", "fenced", "--prefix", "{shop}:");
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), " ~redisson_lock_token:{shop}:* "));
+    assert_non_null(strstr(tool_out(tool), " ~relock_waiters::{shop}:* "));
+    assert_non_null(strstr(tool_out(tool), " &redisson_lock__channel:{shop}:* "));
+}
+
+static void settings_that_need_further_rights_add_them(void **state)
+{
+    static const struct {
+        const char *url, *has, *lacks;
+    } urls[] = {
+        {"redis://h", "+ping", "+select"},
+        {"redis://u:p@h:6379/0", "+ping", "+select"},
+        {"rediss://u:p@h/3", "+select", "+asking"},
+        {"redis+sentinel://h,g/3/0", "+ping", "+select"},
+        {"redis+sentinel://h,g/name/3", "+select", "+asking"},
+        {"unix:///run/3?db=2", "+select", "+asking"},
+        {"unix:///run/3", "+ping", "+select"},
+        {"rediss+cluster://h", "+spublish", "+select"},
+        {"redis+cluster://h/2?pubsub=plain", "+asking", "+spublish"},
+    };
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+        tool = tool_start(f, "acl", "plain", "--url", urls[i].url);
+        assert_int_equal(tool_wait(tool), 0);
+        assert_non_null(strstr(tool_out(tool), urls[i].has));
+        assert_null(strstr(tool_out(tool), urls[i].lacks));
+        assert_null(strstr(tool_out(tool), "+wait"));
+    }
+    assert_int_equal(setenv("RELOCK_MIN_REPLICAS", "1", 1), 0);
+    tool = tool_start(f, "acl", "plain");
+    unsetenv("RELOCK_MIN_REPLICAS");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "+wait"));
+    assert_tool(f, 125, "acl");
+    assert_tool(f, 125, "acl", "red");
+    assert_tool(f, 125, "acl", "operator");
+}
+
+/* ---- an operator --------------------------------------------------------------------------- */
+
+#define CLIENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e1" /* and a digit */
+#define NUMBER ":1234567890"
+
+/* Locks of several kinds, and clients that wait for them: those with an even number live. */
+static const char scene[] =
+    "local function client(n) return '" CLIENT "' .. n end "
+    "local function owner(n) return client(n) .. '" NUMBER "' end "
+    "local function held(name, ...) "
+    "  redis.call('hset', name, ...) redis.call('pexpire', name, 60000) "
+    "end "
+    "local now = redis.call('time')[1] * 1000 "
+    "held('locker:l', owner(5), 1) "
+    "redis.call('rpush', 'relock_waiters:{locker:l}', client(1), client(2), client(3), client(4)) "
+    "redis.call('hset', 'relock_waiters:turn:{locker:l}', 'first', client(1), 'until', 0) "
+    "held('locker:f', owner(5), 1) "
+    "redis.call('set', 'redisson_lock_token:{locker:f}', 7) "
+    "held('locker:w', 'mode', 'write', owner(5) .. ':write', 1, owner(5), 1) "
+    "redis.call('set', '{locker:w}:' .. owner(5) .. ':rwlock_timeout:1', 1, 'px', 60000) "
+    "held('locker:q', owner(5), 1) "
+    "redis.call('rpush', 'redisson_lock_queue:{locker:q}', owner(1), owner(2)) "
+    "redis.call('zadd', 'redisson_lock_timeout:{locker:q}', now - 1000, owner(1), "
+    "  now + 10000000.5, owner(2)) "
+    "redis.call('set', 'locker:lock', '0123456789abcdef0123456789abcdef', 'px', 60000) "
+    "redis.call('zadd', 'locker:semaphore', now + 60000, client(1):gsub('-', '') .. 'x') "
+    "return redis.call('hset', 'relock_waits:{' .. client(5) .. '}', "
+    "  'client', client(5) .. ' shop', '1234567890', '1 200 1 hash locker:l')";
+
+/* All that an operator does. Returns the worst status, and whether all that was there was seen. */
+static int operate(struct fixture *f, bool *saw_all)
+{
+    static const char *const commands[][5] = {
+        {"status", "locker:l", "locker:q", "locker:lock"},
+        {"list"},
+        {"top"},
+        {"waiters", "locker:l", "locker:q"},
+        {"waiters", "--nested"},
+        {"break", "--yes", "locker:l"},
+        {"break", "--yes", "locker:f"},
+        {"break", "--yes", "locker:q"},
+        {"break", "--yes", "locker:w"},
+        {"break", "--yes", "locker:lock"},
+    };
+    static const char *const seen[] = {"reentrant", "fair", "plain"};
+    int worst = 0;
+
+    *saw_all = true;
+    assert_true(probe_text(f->probe, "FLUSHALL"));
+    assert_int_equal(probe_int(f->probe, "EVAL %s 0", scene), 2);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        struct tool *tool = start_as(f, USER, commands[i]);
+        int status = tool_wait(tool);
+
+        worst = status > worst ? status : worst;
+        for (size_t k = 0; i == 0 && k < sizeof(seen) / sizeof(*seen); k++)
+            *saw_all &= strstr(tool_out(tool), seen[k]) != NULL;
+    }
+    return worst;
+}
+
+/* Other libraries listen to the channels, and two of the clients to theirs. */
+static void an_operator_needs_just_its_rights(void **state)
+{
+    static const char *const channels[] = {
+        "redisson_lock__channel:{locker:l}", "relock_client:{" CLIENT "2}",
+        "relock_client:{" CLIENT "4}", "redisson_lock__channel:{locker:q}:" CLIENT "2" NUMBER};
+    struct fixture *f = *state;
+    struct listener *listeners[4];
+    struct rights rights;
+    bool saw_all;
+
+    for (size_t i = 0; i < 4; i++)
+        listeners[i] = listener_open(f->server->socket, channels[i]);
+    read_rights(f, "--operator", &rights);
+    give(f, USER, &rights, ALL);
+    assert_int_equal(operate(f, &saw_all), 0);
+    assert_true(saw_all);
+    assert_string_equal(probe_list(f->probe, "ACL LOG"), "");
+    for (size_t i = 1; i < rights.n; i++) {
+        give(f, USER, &rights, i);
+        if (strcmp(rights.words[i], "+script|load") == 0)
+            probe_text(f->probe, "SCRIPT FLUSH");
+        probe_text(f->probe, "ACL LOG RESET");
+        (void)operate(f, &saw_all);
+        if (!was_refused(f, USER) && !is_for_failures("--operator", rights.words[i]))
+            fail_msg("an operator does not need %s", rights.words[i]);
+    }
+    for (size_t i = 0; i < 4; i++)
+        listener_close(listeners[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define ACL_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+        ACL_TEST(a_reentrant_lock_needs_just_its_rights),
+        ACL_TEST(a_spin_lock_needs_just_its_rights),
+        ACL_TEST(a_fenced_lock_needs_just_its_rights),
+        ACL_TEST(a_fair_lock_needs_just_its_rights),
+        ACL_TEST(a_read_write_lock_needs_just_its_rights),
+        ACL_TEST(a_plain_lock_needs_just_its_rights),
+        ACL_TEST(an_announced_plain_lock_needs_just_its_rights),
+        TOOL_TEST(a_shell_leaves_the_quoted_line_as_it_is),
+        TOOL_TEST(a_prefix_with_a_brace_needs_no_further_one),
+        TOOL_TEST(settings_that_need_further_rights_add_them),
+        ACL_TEST(an_operator_needs_just_its_rights),
+        ACL_TEST(the_doctor_of_a_kind_needs_no_right_to_others),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,35 @@
+/*
+ * Trials - short lives of locks, which show whether a user may use them
+ *
+ * Each kind of lock gets all that its rights are for (rights.h), as far as a healthy server lets
+ * it: the holder nests and extends; one waiter, which holds another lock meanwhile, gets the lock
+ * after the release; a second waiter gives up.
+ */
+#ifndef RELOCK_TOOL_TRIALS_H
+#define RELOCK_TOOL_TRIALS_H
+
+#include "findings.h"
+
+#include <relock.h>
+
+struct trials {
+    struct relock_client *holder, *waiter, *other;
+    const char *name; /* the names of the locks begin with it */
+    struct findings *findings;
+};
+
+/* For the clients of trials: a wait that shows all that a longer one would. */
+#define TRIALS_DEADLOCK_MS 50
+#define TRIALS_RECHECK_MS 500
+
+/* Tries locks of these kinds of rights.h, all at the same time, and adds what it found. NULL stands
+ * behind the last. */
+void trials_of_kinds(const struct trials *trials, const char *const *kinds);
+
+/* Acquires a lock of this kind with a short lease, leaves it, and looks whether it ends. */
+void trials_of_lease(const struct trials *trials, const char *kind);
+
+/* Whether a log line is about this end. */
+bool trials_expect(const struct relock_record *record);
+
+#endif
