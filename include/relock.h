@@ -1002,8 +1002,8 @@ RELOCK_API RELOCK_CHECKED int relock_latch_new(struct relock_client *client, con
 RELOCK_API struct relock_latch *relock_latch_free(struct relock_latch *latch);
 
 /**
- * Closes an open latch: sets its count, at least 1. If the latch is closed, its count stays.
- * `set` may be NULL.
+ * Closes an open latch: sets its count, at least 1. If the latch is closed, its count stays, and
+ * so does a number below 1 that another program has left. `set` may be NULL.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK         *set: whether this call has set it
@@ -1055,8 +1055,8 @@ RELOCK_API RELOCK_CHECKED int relock_latch_wait(struct relock_latch *latch, int6
                                                 struct relock_cancel *cancel);
 
 /**
- * Deletes the latch, whatever its count: it is open, and all waiters are woken. `deleted` may be
- * NULL.
+ * Deletes the latch, whatever its count: it is open, and all waiters are woken, also those of
+ * Redisson. `deleted` may be NULL.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK         *deleted: whether it was closed before
@@ -1130,8 +1130,8 @@ RELOCK_API int relock_unleased_add(struct relock_unleased *semaphore, int n);
  *
  * The waiting threads of a client stand in a queue, and the first of them asks Redis for its own
  * permits, when it is told that permits were released. So a large request may hold up smaller ones
- * of this client. A try asks at once, and other clients do not wait for this queue. All else is as
- * for relock_latch_wait().
+ * of this client, until its wait ends. A try asks at once, and other clients do not wait for this
+ * queue. All else is as for relock_latch_wait().
  *
  * Threads: any; asks Redis; waits if `wait_ms` is above 0.
  * Returns: RELOCK_OK         acquired: release them by relock_unleased_release

@@ -3,14 +3,14 @@
 
 #include "lock/state/keys.h"
 
-/* Messages: the latch is at zero; it has changed in another way. */
-#define ZERO "0"
-#define CHANGED "1"
+/* Messages: the latch is open; it was closed. */
+#define OPEN "0"
+#define CLOSED "1"
 
 static const struct relock_kind kind = {
     .unlock = &relock_script_latch_count_down,
     .channel = RELOCK_CHANNEL_LATCH,
-    .message = ZERO,
+    .message = OPEN,
     .is_number = true,
 };
 
@@ -52,7 +52,7 @@ int relock_latch_try_set(struct relock_latch *latch, uint64_t count, bool *set)
     const int64_t n = (int64_t)count;
     const struct relock_number_command command = {
         .script = &relock_script_number_try_set,
-        .message = CHANGED,
+        .message = CLOSED,
         .n = &n,
         .failed = "the latch was not set",
     };
@@ -67,7 +67,7 @@ int relock_latch_count_down(struct relock_latch *latch)
 {
     static const struct relock_number_command command = {
         .script = &relock_script_latch_count_down,
-        .message = ZERO,
+        .message = OPEN,
         .failed = "the latch was not counted down",
     };
 
@@ -78,7 +78,7 @@ int relock_latch_delete(struct relock_latch *latch, bool *deleted)
 {
     static const struct relock_number_command command = {
         .script = &relock_script_latch_delete,
-        .message = CHANGED,
+        .message = OPEN,
         .failed = "the latch was not deleted",
     };
 

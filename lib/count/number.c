@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
@@ -23,7 +24,7 @@ struct answer {
     char why[RELOCK_WHY_MAX];
 };
 
-/* A number as Redis writes it. */
+/* A number as Redis writes it: without zeros in front. */
 static bool read_text(const struct redisReply *reply, int64_t *value)
 {
     const size_t most = 19; /* digits of INT64_MAX */
@@ -34,7 +35,7 @@ static bool read_text(const struct redisReply *reply, int64_t *value)
     if (!relock_reply_text(reply, &text, &len))
         return false;
     at = len > 0 && text[0] == '-';
-    if (len == at || len > at + most)
+    if (len == at || len > at + most || (text[at] == '0' && len > 1))
         return false;
     for (size_t i = at; i < len; i++) {
         if (text[i] < '0' || text[i] > '9')
@@ -91,17 +92,30 @@ static int run(const struct relock_lock *lock, const struct relock_number_comman
     return r;
 }
 
-/* May unlock the mutex. */
-static void follow_change(struct relock_lock *lock, const struct answer *answer)
-    RELOCK_REQUIRES(lock->client->mutex)
+/* Whether the change may let a waiter through. Another one must not be echoed: the message would
+ * open a latch in Redisson's waiters that was just closed. */
+static bool lets_through(const struct relock_lock *lock,
+                         const struct relock_number_command *command)
 {
-    if (answer->is_published || answer->is_refused)
+    return command->message[0] == '\0' ||
+           strcmp(command->message, lock->resource->kind->message) == 0;
+}
+
+/* May unlock the mutex. */
+static void follow_change(struct relock_lock *lock, const struct relock_number_command *command,
+                          const struct answer *answer) RELOCK_REQUIRES(lock->client->mutex)
+{
+    if (!answer->is_published && !answer->is_refused)
+        return;
+    if (lets_through(lock, command))
         relock_echo_release(lock->client, lock->resource);
-    if (answer->is_refused)
-        relock_lock_log_under(lock->client, lock, 0,
-                              "changed, but the server refused PUBLISH, so waiters got no "
-                              "message; see docs/wire.md#rights",
-                              0, "");
+    if (!answer->is_refused)
+        return;
+    relock_resource_signal(lock->resource, false);
+    relock_lock_log_under(lock->client, lock, 0,
+                          "changed, but the server refused PUBLISH, so waiters of other clients "
+                          "got no message; see docs/wire.md#rights",
+                          0, "");
 }
 
 int relock_number_run(struct relock_lock *lock, const struct relock_number_command *command,
@@ -118,7 +132,7 @@ int relock_number_run(struct relock_lock *lock, const struct relock_number_comma
     if (r < 0)
         relock_lock_log(lock, relock_owner_self(), command->failed, r, answer.why);
     relock_mutex_lock(&lock->client->mutex);
-    follow_change(lock, &answer);
+    follow_change(lock, command, &answer);
     relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     if (r == RELOCK_OK)
@@ -249,13 +263,34 @@ static int try_once(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cli
     return r == RELOCK_OK && verdict == RELOCK_NUMBER_NOBODY ? RELOCK_BUSY : r;
 }
 
+static int64_t needs(const struct relock_waiter *waiter)
+{
+    const struct relock_acquire *acquire = RELOCK_CONTAINER(struct relock_acquire, waiter, waiter);
+    const struct wait *wait = RELOCK_CONTAINER(struct wait, acquire, acquire);
+
+    return wait->command->n ? *wait->command->n : 0;
+}
+
+/* Leaves the queue. If the first leaves without the permits, there may be enough for the next, and
+ * no message will say so. */
+static void leave(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *queue = acquire->resource;
+    bool was_first = queue->queue == &acquire->waiter;
+
+    relock_take_leave(acquire, result);
+    if (was_first && queue->queue && needs(queue->queue) < needs(&acquire->waiter))
+        relock_resource_signal(queue, false);
+}
+
 static int wait_in_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     int r;
 
     relock_waiter_begin(acquire, acquire->resource);
     r = relock_waiter_wait(acquire, attempt);
-    relock_take_leave(acquire, r);
+    leave(acquire, r);
     if (r == RELOCK_OK)
         relock_subscription_idle(acquire->client, acquire->resource);
     /* For a lock, a command that is unanswered at the deadline is a timeout: it is cleaned up. */

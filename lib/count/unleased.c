@@ -114,9 +114,9 @@ int relock_unleased_available(struct relock_unleased *semaphore, int64_t *n)
     return relock_number_run(lock_of(semaphore), &command, n);
 }
 
-static enum relock_number_verdict judge(int64_t left)
+static enum relock_number_verdict judge(int64_t n_acquires)
 {
-    return left < 0 ? RELOCK_NUMBER_NOBODY : RELOCK_NUMBER_CALLER;
+    return n_acquires == 0 ? RELOCK_NUMBER_NOBODY : RELOCK_NUMBER_CALLER;
 }
 
 int relock_unleased_acquire(struct relock_unleased *semaphore, unsigned n, int64_t wait_ms,

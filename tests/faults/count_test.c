@@ -434,6 +434,28 @@ static void a_user_who_may_not_publish_still_changes_the_number(void **state)
     assert_true(log_wait(t->f->log, "jobs: changed, but the server refused PUBLISH", SOON_MS));
 }
 
+/* No message comes, but this process knows of the change. */
+static void waiters_of_a_client_that_may_not_publish_hear_of_its_own_changes(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client;
+    struct latch_wait wait = {NULL, RELOCK_FOREVER, NULL};
+    struct actor *waiting;
+
+    faults_worker(t, "~* &* +@all -publish");
+    client = faults_client(t, &(struct relock_options){.user = WORKER,
+                                                       .password = PASSWORD,
+                                                       .command_timeout_ms = LONG_MS,
+                                                       .recheck_ms = NEVER_MS});
+    wait.latch = latch_of(client, "start");
+    waiting = blocked(t, &wait);
+    assert_true(probe_wait_subscribers(t->f->probe, LATCH_CHANNEL, 1));
+    assert_true(proxy_counts(t->proxy, "GET start", 2));
+    assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +476,7 @@ int main(void)
         COUNT_TEST(an_open_latch_lets_nobody_through_who_came_later),
         COUNT_TEST(a_wait_ends_when_the_server_is_silent),
         COUNT_TEST(a_user_who_may_not_publish_still_changes_the_number),
+        COUNT_TEST(waiters_of_a_client_that_may_not_publish_hear_of_its_own_changes),
     };
 
     return FAULT_TESTS_RUN(tests);

@@ -77,6 +77,19 @@ static void we_let_redissons_waiters_through(void **state)
     assert_string_equal(player_answer(d->player, order), "ok");
 }
 
+/* Its own delete() would leave them asleep. */
+static void our_delete_lets_redissons_waiters_through(void **state)
+{
+    struct duet *d = *state;
+    struct relock_latch *latch = latch_of(duet_client(d), "start");
+    unsigned order;
+
+    assert_result(relock_latch_try_set(latch, 2, NULL), RELOCK_OK);
+    order = redisson_waits(d, "await latch start");
+    assert_result(relock_latch_delete(latch, NULL), RELOCK_OK);
+    assert_string_equal(player_answer(d->player, order), "ok");
+}
+
 static void redisson_lets_our_waiters_through(void **state)
 {
     static const char *const last[] = {"down latch start", "delete latch start"};
@@ -222,6 +235,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         NUMBER_DUET_TEST(each_sees_how_far_the_other_has_counted),
         NUMBER_DUET_TEST(we_let_redissons_waiters_through),
+        NUMBER_DUET_TEST(our_delete_lets_redissons_waiters_through),
         NUMBER_DUET_TEST(redisson_lets_our_waiters_through),
         NUMBER_DUET_TEST(each_takes_of_the_same_permits),
         NUMBER_DUET_TEST(our_releases_wake_redisson),

@@ -146,8 +146,15 @@ static void a_release_leaves_the_expiry_and_added_permits_end_it(void **state)
 
 static void data_of_another_program_is_an_error_and_stays(void **state)
 {
-    static const char *const makes[] = {"HSET jobs a 1", "SET jobs abc", "SET jobs 1.5",
-                                        "SET jobs 12345678901234567890"};
+    static const char *const makes[] = {"HSET jobs a 1",
+                                        "SET jobs abc",
+                                        "SET jobs 1.5",
+                                        "SET jobs 12345678901234567890",
+                                        "SET jobs 9223372036854775808",
+                                        "SET jobs -9223372036854775809",
+                                        "SET jobs 007",
+                                        "SET jobs -0",
+                                        "SET jobs -"};
     struct fixture *f = *state;
     struct relock_unleased *semaphore = semaphore_of(fixture_client(f, NULL), "jobs");
     bool is_set = true;
@@ -160,8 +167,7 @@ static void data_of_another_program_is_an_error_and_stays(void **state)
         assert_result(relock_unleased_acquire(semaphore, 1, SOON_MS, NULL), RELOCK_E_SERVER);
         assert_result(relock_unleased_release(semaphore, 1), RELOCK_E_SERVER);
         assert_result(relock_unleased_add(semaphore, 1), RELOCK_E_SERVER);
-        if (i < 3)
-            assert_result(relock_unleased_drain(semaphore, &n), RELOCK_E_SERVER);
+        assert_result(relock_unleased_drain(semaphore, &n), RELOCK_E_SERVER);
         assert_result(relock_unleased_try_set(semaphore, 1, &is_set), RELOCK_OK);
         assert_false(is_set);
         assert_string_equal(probe_text(f->probe, "TYPE jobs"), i == 0 ? "hash" : "string");
@@ -311,6 +317,43 @@ static void threads_of_two_clients_have_no_more_permits_than_there_are(void **st
     assert_int_equal(available(semaphores[0]), N_PERMITS);
 }
 
+/* No permits are released, so no message comes. */
+static void a_small_request_is_served_when_the_large_one_before_it_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+    struct permits_wait large = {semaphore_of(client, "jobs"), 5, RELOCK_FOREVER, NULL};
+    struct permits_wait small = {large.semaphore, 1, RELOCK_FOREVER, NULL};
+    struct actor *first = actor_start(), *second = actor_start(), *third = actor_start();
+
+    assert_result(relock_cancel_new(&large.cancel), RELOCK_OK);
+    set(large.semaphore, 3);
+    actor_begin(first, permits_step, &large);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin(second, permits_step, &large);
+    assert_true(wait_for_waiters(client, 2));
+    actor_begin(third, permits_step, &small);
+    assert_true(wait_for_waiters(client, 3));
+    assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+    relock_cancel_fire(large.cancel);
+    assert_result(actor_result(first), RELOCK_CANCELLED);
+    assert_result(actor_result(second), RELOCK_CANCELLED);
+    assert_result(actor_result(third), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    relock_cancel_free(large.cancel);
+}
+
+static void a_number_near_its_limit_is_taken_from_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_unleased *semaphore = semaphore_of(fixture_client(f, NULL), "jobs");
+
+    probe_int(f->probe, "SET jobs %s", "9223372036854775807");
+    assert_result(try(semaphore, 1), RELOCK_OK);
+    assert_result(relock_unleased_acquire(semaphore, 2, SOON_MS, NULL), RELOCK_OK);
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "9223372036854775804");
+}
+
 static void a_cancel_a_shutdown_and_the_deadline_end_waits(void **state)
 {
     struct fixture *f = *state;
@@ -430,6 +473,8 @@ int main(void)
         PERMITS_TEST(a_try_does_not_wait_for_the_queue),
         PERMITS_TEST(the_next_in_the_queue_asks_when_the_first_has_its_permits),
         PERMITS_TEST(threads_of_two_clients_have_no_more_permits_than_there_are),
+        PERMITS_TEST(a_small_request_is_served_when_the_large_one_before_it_ends),
+        PERMITS_TEST(a_number_near_its_limit_is_taken_from_once),
         PERMITS_TEST(a_cancel_a_shutdown_and_the_deadline_end_waits),
         PERMITS_TEST(a_forked_child_has_no_permits),
         PERMITS_TEST(the_rights_of_the_page_suffice),

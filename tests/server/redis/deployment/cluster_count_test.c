@@ -136,6 +136,39 @@ static void a_latch_in_a_half_moved_slot_wakes_its_waiters(void **state)
     cluster_mend(c->cluster);
 }
 
+/* Whether so many messages come soon, and no further one before the last. */
+static bool are_told(struct probe *old, long long n)
+{
+    uint64_t deadline_ms = now_ms() + SOON_MS;
+
+    while (probe_calls(old, "spublish") < n && now_ms() < deadline_ms)
+        let_pass(10);
+    let_pass(50);
+    return probe_calls(old, "spublish") == n;
+}
+
+/* It is told by the message "0", which would open the latch in Redisson's waiters. */
+static void a_latch_that_is_set_in_a_half_moved_slot_is_not_told_where_the_slot_was(void **state)
+{
+    struct clustered *c = *state;
+    struct probe *old = cluster_probe(c->cluster, "start");
+    struct pair pair;
+    long long n_told;
+    size_t to;
+
+    begin(c, "", 1, &pair);
+    to = clustered_other(c, pair.slot);
+    cluster_move_open(c->cluster, pair.slot, to);
+    cluster_move_key(c->cluster, "start", to);
+    n_told = probe_calls(old, "spublish");
+    is_woken(&pair);
+    assert_true(are_told(old, n_told + 1));
+    assert_result(relock_latch_try_set(pair.latch, 1, NULL), RELOCK_OK);
+    assert_result(relock_latch_count_down(pair.latch), RELOCK_OK);
+    assert_true(are_told(old, n_told + 2)); /* of the two times that it opened */
+    cluster_mend(c->cluster);
+}
+
 static void a_waiter_is_woken_after_its_master_died(void **state)
 {
     struct clustered *c = *state;
@@ -157,6 +190,7 @@ int main(void)
         COUNT_TEST(a_latch_whose_name_has_a_brace_is_refused),
         COUNT_TEST(a_command_follows_its_slot_and_runs_once),
         COUNT_TEST(a_latch_in_a_half_moved_slot_wakes_its_waiters),
+        COUNT_TEST(a_latch_that_is_set_in_a_half_moved_slot_is_not_told_where_the_slot_was),
         COUNT_TEST(a_waiter_is_woken_after_its_master_died),
     };
 
