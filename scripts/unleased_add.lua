@@ -10,7 +10,10 @@ ARGV[4]  number of permits to add, negative to take permits away
 
 Returns  { permits available, number of receivers or -1 if the message could not be published }
 ]]
-local value = redis.call('incrby', KEYS[1], ARGV[4])
+local value = redis.call('get', KEYS[1])
+--+ number_value.lua
+-- First: a user who lacks this right would have added, and get an error.
 redis.call('persist', KEYS[1])
+value = redis.call('incrby', KEYS[1], ARGV[4])
 --+ number_publish.lua
 return { value, n_receivers }

@@ -273,7 +273,7 @@ static int64_t needs(const struct relock_waiter *waiter)
 
 /* Leaves the queue. If the first leaves without the permits, there may be enough for the next, and
  * no message will say so. */
-static void leave(struct relock_acquire *acquire, int result)
+static void leave_to_next(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_resource *queue = acquire->resource;
@@ -290,7 +290,7 @@ static int wait_in_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire
 
     relock_waiter_begin(acquire, acquire->resource);
     r = relock_waiter_wait(acquire, attempt);
-    leave(acquire, r);
+    leave_to_next(acquire, r);
     if (r == RELOCK_OK)
         relock_subscription_idle(acquire->client, acquire->resource);
     /* For a lock, a command that is unanswered at the deadline is a timeout: it is cleaned up. */

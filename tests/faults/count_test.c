@@ -434,6 +434,26 @@ static void a_user_who_may_not_publish_still_changes_the_number(void **state)
     assert_true(log_wait(t->f->log, "jobs: changed, but the server refused PUBLISH", SOON_MS));
 }
 
+static void what_a_user_may_not_do_leaves_the_number_as_it_is(void **state)
+{
+    static const struct change refused[] = {
+        {count_down, "del", "start", "1", "1"},
+        {add, "persist", "jobs", "5", "5"},
+    };
+    struct faults *t = *state;
+    char rights[60];
+
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+        snprintf(rights, sizeof(rights), "~* &* +@all -%s", refused[i].words);
+        faults_worker(t, rights);
+        make_handles(
+            faults_client(t, &(struct relock_options){.user = WORKER, .password = PASSWORD}));
+        put(t, &refused[i]);
+        assert_result(refused[i].call(), RELOCK_E_AUTH);
+        assert_true(has(t, &refused[i], refused[i].after));
+    }
+}
+
 /* No message comes, but this process knows of the change. */
 static void waiters_of_a_client_that_may_not_publish_hear_of_its_own_changes(void **state)
 {
@@ -476,6 +496,7 @@ int main(void)
         COUNT_TEST(an_open_latch_lets_nobody_through_who_came_later),
         COUNT_TEST(a_wait_ends_when_the_server_is_silent),
         COUNT_TEST(a_user_who_may_not_publish_still_changes_the_number),
+        COUNT_TEST(what_a_user_may_not_do_leaves_the_number_as_it_is),
         COUNT_TEST(waiters_of_a_client_that_may_not_publish_hear_of_its_own_changes),
     };
 
