@@ -141,6 +141,7 @@ static bool is_for_failures(const char *kind, const char *right)
 {
     static const char *const others[][2] = {
         {NULL, "+client|kill"},     /* a_missing_right_to_kill_is_logged_once */
+        {NULL, "+pexpireat"},       /* of renewals of many locks: kinds_rights_test.c */
         {"fair", "+lpop"},          /* a_right_for_dead_waiters_is_needed */
         {"spin", "+publish"},       /* a_right_for_deadlocks_is_needed */
         {"plain", "+publish"},      /* the same */

@@ -225,7 +225,7 @@ void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_
         contention->asked_ms = relock_acquire_now_ms(acquire);
     if (answer->result != RELOCK_E_CONN)
         queue->silent_ms = 0;
-    if (has_answer && !queue->kind->is_composite)
+    if (has_answer && !queue->kind->is_composite && !queue->kind->is_number)
         relock_meter_add(&acquire->client->guarded.stats.round_trip,
                          acquire->now_us - acquire->asked_us);
     if (has_answer && acquire->waiter.end == RELOCK_WAITER_UNREACHED)

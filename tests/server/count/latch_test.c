@@ -183,6 +183,7 @@ static void a_waiter_is_woken_by_the_message_alone(void **state)
     assert_result(actor_result(waiting), RELOCK_OK);
     assert_int_equal(stats_of(client).rechecks, 0);
     assert_int_equal(stats_of(client).waiters, 0);
+    assert_int_equal(stats_of(client).round_trip.count, 0); /* that is of locks */
 }
 
 static void many_threads_are_one_subscription_and_few_looks(void **state)
