@@ -27,4 +27,12 @@ if is_set or expired[1] then
     local channel, result = ARGV[3], 0
     --+ permits_free.lua
 end
+if is_set and free <= 0 then -- the first in line may want more than there are now in all
+    --+ line_keys.lua
+    --+ line_inbox.lua
+    local head = exists == 1 and redis.pcall('lindex', line, '0')
+    if type(head) == 'string' then
+        tell(head, 'now')
+    end
+end
 return answer

@@ -616,6 +616,29 @@ static void more_permits_wake_waiters(void **state)
     forget(f, 2);
 }
 
+/* Also those behind the first one. */
+static void waiters_learn_that_there_are_too_few(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *ours = semaphore_of(f, fixture_client(f, NULL), 3);
+    struct turn turns[2];
+    struct actor *waiters[2];
+
+    assert_result(take(ours, 3), RELOCK_OK);
+    for (int i = 0; i < 2; i++) {
+        turns[i] = (struct turn){semaphore(f, woken_client(f)), 2};
+        waiters[i] = actor_start();
+        actor_begin(waiters[i], take_turn, &turns[i]);
+        assert_true(probe_wait_in_line(f->probe, "orders", i + 1));
+    }
+    assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+    assert_result(actor_result_within(waiters[0], 300), ACTOR_BUSY); /* it listens, and has asked */
+    assert_result(relock_semaphore_set(ours, 1), RELOCK_OK);
+    assert_results(waiters, 2, RELOCK_E_INVALID);
+    assert_result(relock_unlock(ours), RELOCK_OK);
+    forget(f, 1);
+}
+
 static void a_waiter_learns_that_the_semaphore_was_deleted(void **state)
 {
     struct fixture *f = *state;
@@ -850,6 +873,7 @@ int main(void)
         SERVER_TEST(a_large_request_is_not_overtaken),
         SERVER_TEST(a_release_of_many_permits_serves_many),
         SERVER_TEST(more_permits_wake_waiters),
+        SERVER_TEST(waiters_learn_that_there_are_too_few),
         SERVER_TEST(a_waiter_learns_that_the_semaphore_was_deleted),
         SERVER_TEST(a_dead_process_before_them_stops_nobody),
         SERVER_TEST(a_silent_process_is_waited_for_a_moment),
