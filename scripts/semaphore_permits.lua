@@ -23,11 +23,16 @@ elseif verb == 'set' or (free and tonumber(verb) == free + n_out) then
     is_set = true
 end
 local answer = { free or 0, n_out, is_set and 1 or free and 0 or -1 }
+if is_set then
+    --+ line_name.lua
+    -- The first in line may want more than there are now in all: it is told to ask.
+    redis.pcall('hdel', 'relock_waiters:turn:' .. name, 'needer')
+end
 if is_set or expired[1] then
     local channel, result = ARGV[3], 0
     --+ permits_free.lua
 end
-if is_set and free <= 0 then -- the first in line may want more than there are now in all
+if is_set and free <= 0 then
     --+ line_keys.lua
     --+ line_inbox.lua
     local head = exists == 1 and redis.pcall('lindex', line, '0')

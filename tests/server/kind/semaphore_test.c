@@ -706,6 +706,23 @@ static void a_silent_process_is_waited_for_a_moment(void **state)
     forget(f, 2);
 }
 
+/* It wants more than there are now in all, so there will never be enough for it. */
+static void a_silent_process_that_wants_too_many_stops_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = semaphore_of(f, woken_client(f), 4);
+    struct probe *silent = probe_open(f->server->socket);
+
+    (void)probe_text(silent, "SUBSCRIBE relock_client:{" SILENT "}");
+    silent_joins(f, "4");
+    assert_result(relock_semaphore_set(lock, 3), RELOCK_OK);
+    assert_result(take_within(lock, 1, LONG_MS), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    probe_close(silent);
+    assert_int_equal(probe_n_keys(f->probe), 1);
+    forget(f, 3);
+}
+
 /* The first leaves, and those behind it can be served. */
 static void a_large_request_that_ends_lets_others_pass(void **state)
 {
@@ -877,6 +894,7 @@ int main(void)
         SERVER_TEST(a_waiter_learns_that_the_semaphore_was_deleted),
         SERVER_TEST(a_dead_process_before_them_stops_nobody),
         SERVER_TEST(a_silent_process_is_waited_for_a_moment),
+        SERVER_TEST(a_silent_process_that_wants_too_many_stops_nobody),
         SERVER_TEST(a_large_request_that_ends_lets_others_pass),
         SERVER_TEST(a_small_request_behind_one_that_ended_is_served),
         SERVER_TEST(a_waiter_that_cannot_be_served_sleeps_on),
