@@ -20,6 +20,7 @@ local free = value and tonumber(value) or nil
 local expired = free and redis.call('zrangebyscore', timeouts, '-inf', string.format('%.0f', now),
     'limit', '0', '1000') or {}
 if expired[1] then
-    free = redis.call('incrby', KEYS[1], #expired)
+    -- ZREM first: Redis allows it when memory is full, and then all that follows.
     redis.call('zrem', timeouts, unpack(expired))
+    free = redis.call('incrby', KEYS[1], #expired)
 end

@@ -15,34 +15,39 @@ if type(entry) == 'string' then
     local state = redis.call('hmget', turn, 'told', 'until', 'first', 'needer', 'need')
     local told, first = state[1], state[3]
     local kept_ms = tonumber(state[2] or 0) - now
-    if told == entry and (kept_ms <= 0 or kept_ms > 100) then -- more: the clock was set
+    local is_told = told == entry and kept_ms > 0 and kept_ms <= 100 -- more: the clock was set
+    if told == entry and not is_told then
         redis.call('lrem', line, '1', told)
         redis.call('hdel', turn, 'told')
         entry = redis.call('lindex', line, '0')
-    elseif told == entry then
-        free = 0
     end
-    while entry and free > 0 do
+    -- One that is gone leaves the line.
+    local function tell_first(place)
+        local at = redis.call('lindex', line, place)
+        while at and at ~= first and tell(at, 'first') == 0 do
+            redis.call('lrem', line, '1', at)
+            at = redis.call('lindex', line, place)
+        end
+        return at
+    end
+    while entry and free > 0 and not is_told do
         local is_turn = free >= (state[4] == entry and tonumber(state[5]) or 1)
         if tell(entry, is_turn and 'now' or 'first') ~= 0 then
-            local behind = is_turn and redis.call('lindex', line, '1')
             if is_turn then
                 redis.call('hset', turn, 'told', entry, 'until', string.format('%.0f', now + 100))
             end
-            if behind and behind ~= first then
-                tell(behind, 'first')
-            end
-            redis.call('hset', turn, 'first', behind or entry)
+            is_told = is_turn
             break
         end
         redis.call('lrem', line, '1', entry)
         entry = redis.call('lindex', line, '0')
     end
-    if entry and told ~= entry and free <= 0 and first ~= entry then
-        tell(entry, 'first')
-        redis.call('hset', turn, 'first', entry)
+    if free <= 0 and not is_told then
+        entry = tell_first('0')
     end
-    if not entry then
+    if entry then
+        redis.call('hset', turn, 'first', is_told and tell_first('1') or entry)
+    else
         redis.call('del', turn)
     end
 end

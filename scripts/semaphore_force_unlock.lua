@@ -21,12 +21,12 @@ for _, id in ipairs(redis.call('zrange', timeouts, '0', '-1')) do
         n = n + redis.call('zrem', timeouts, id)
     end
 end
-if n == 0 then
+if n == 0 and not expired[1] then
     return 0
 end
-if free then
+if n > 0 and free then
     free = redis.call('incrby', KEYS[1], n)
 end
-local channel, result = ARGV[2], 1
+local channel, result = ARGV[2], n > 0 and 1 or 0
 --+ permits_free.lua
-return result < 0 and 2 or 1
+return result < 0 and 2 or math.min(n, 1)

@@ -56,7 +56,7 @@ end
 
 if n > 0 and not (is_next and free >= n) then
     local first = redis.call('zrangebyscore', timeouts, '-inf', '+inf', 'withscores', 'limit', '0', '1')
-    local left = first[2] and tonumber(first[2]) - now or -1
+    local left = first[2] and math.max(tonumber(first[2]) - now, 0) or -1
     if left > 315360000000 then
         left = -1 -- Redisson's permits that never expire
     end
@@ -64,10 +64,14 @@ if n > 0 and not (is_next and free >= n) then
     if waits and is_moving then
         return { left, 0, 0 }
     end
+    if not waits and exists == 1 and expired[1] then
+        --+ permits_serve.lua
+    end
     if not waits or type(exists) ~= 'number' then
         return left
     end
     local place = redis.call('lpos', line, me)
+    local asks_again = place and place > 0
     if not place then
         place = redis.call('rpush', line, me) - 1
     end
@@ -77,7 +81,10 @@ if n > 0 and not (is_next and free >= n) then
     end
     redis.call('pexpire', line, '86400000')
     redis.call('pexpire', turn, '86400000')
-    if place > 0 and free > 0 then
+    if asks_again then
+        redis.call('hdel', turn, 'first') -- it may be gone
+    end
+    if asks_again or (place > 0 and free > 0) then
         --+ permits_serve.lua
         place = redis.call('lpos', line, me) or 0
     end

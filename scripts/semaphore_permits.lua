@@ -15,14 +15,29 @@ local verb, publish = ARGV[1], ARGV[4]
 local n_out = redis.call('zcard', timeouts)
 local is_set = false
 if verb == 'init' and not free then
-    redis.call('set', KEYS[1], ARGV[2])
-    free = tonumber(ARGV[2])
+    free = ARGV[2] - n_out -- the number alone may have been deleted
+    redis.call('set', KEYS[1], string.format('%.0f', free))
     is_set = true
 elseif verb == 'set' or (free and tonumber(verb) == free + n_out) then
     free = redis.call('incrby', KEYS[1], ARGV[2] - n_out - (free or 0))
     is_set = true
 end
 local answer = { free or 0, n_out, is_set and 1 or free and 0 or -1 }
-local channel, result = ARGV[3], 0
---+ permits_free.lua
+if is_set then
+    --+ line_name.lua
+    -- The first in line may want more than there are now in all: it is told to ask.
+    redis.pcall('hdel', 'relock_waiters:turn:' .. name, 'needer')
+end
+if is_set or expired[1] then
+    local channel, result = ARGV[3], 0
+    --+ permits_free.lua
+end
+if is_set and free <= 0 then
+    --+ line_keys.lua
+    --+ line_inbox.lua
+    local head = exists == 1 and redis.pcall('lindex', line, '0')
+    if type(head) == 'string' then
+        tell(head, 'now')
+    end
+end
 return answer

@@ -616,6 +616,29 @@ static void more_permits_wake_waiters(void **state)
     forget(f, 2);
 }
 
+/* Also those behind the first one. */
+static void waiters_learn_that_there_are_too_few(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *ours = semaphore_of(f, fixture_client(f, NULL), 3);
+    struct turn turns[2];
+    struct actor *waiters[2];
+
+    assert_result(take(ours, 3), RELOCK_OK);
+    for (int i = 0; i < 2; i++) {
+        turns[i] = (struct turn){semaphore(f, woken_client(f)), 2};
+        waiters[i] = actor_start();
+        actor_begin(waiters[i], take_turn, &turns[i]);
+        assert_true(probe_wait_in_line(f->probe, "orders", i + 1));
+    }
+    assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+    assert_result(actor_result_within(waiters[0], 300), ACTOR_BUSY); /* it listens, and has asked */
+    assert_result(relock_semaphore_set(ours, 1), RELOCK_OK);
+    assert_results(waiters, 2, RELOCK_E_INVALID);
+    assert_result(relock_unlock(ours), RELOCK_OK);
+    forget(f, 1);
+}
+
 static void a_waiter_learns_that_the_semaphore_was_deleted(void **state)
 {
     struct fixture *f = *state;
@@ -681,6 +704,23 @@ static void a_silent_process_is_waited_for_a_moment(void **state)
     probe_close(silent);
     assert_int_equal(probe_n_keys(f->probe), 1);
     forget(f, 2);
+}
+
+/* It wants more than there are now in all, so there will never be enough for it. */
+static void a_silent_process_that_wants_too_many_stops_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = semaphore_of(f, woken_client(f), 4);
+    struct probe *silent = probe_open(f->server->socket);
+
+    (void)probe_text(silent, "SUBSCRIBE relock_client:{" SILENT "}");
+    silent_joins(f, "4");
+    assert_result(relock_semaphore_set(lock, 3), RELOCK_OK);
+    assert_result(take_within(lock, 1, LONG_MS), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    probe_close(silent);
+    assert_int_equal(probe_n_keys(f->probe), 1);
+    forget(f, 3);
 }
 
 /* The first leaves, and those behind it can be served. */
@@ -850,9 +890,11 @@ int main(void)
         SERVER_TEST(a_large_request_is_not_overtaken),
         SERVER_TEST(a_release_of_many_permits_serves_many),
         SERVER_TEST(more_permits_wake_waiters),
+        SERVER_TEST(waiters_learn_that_there_are_too_few),
         SERVER_TEST(a_waiter_learns_that_the_semaphore_was_deleted),
         SERVER_TEST(a_dead_process_before_them_stops_nobody),
         SERVER_TEST(a_silent_process_is_waited_for_a_moment),
+        SERVER_TEST(a_silent_process_that_wants_too_many_stops_nobody),
         SERVER_TEST(a_large_request_that_ends_lets_others_pass),
         SERVER_TEST(a_small_request_behind_one_that_ended_is_served),
         SERVER_TEST(a_waiter_that_cannot_be_served_sleeps_on),

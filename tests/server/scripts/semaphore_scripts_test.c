@@ -1,5 +1,6 @@
 /* scripts/semaphore_*.lua by themselves: docs/wire.md#semaphores. */
 #include "support/fixture.h"
+#include "support/listener.h"
 #include "support/scripts.h"
 
 #include "redis/server/script.h"
@@ -8,6 +9,13 @@
 #include <string.h>
 
 #define OUT "{orders}:timeout"
+#define LINE "relock_waiters:{orders}"
+#define TURN "relock_waiters:turn:{orders}"
+
+/* The ids of clients. */
+#define FIRST "5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b61"
+#define SECOND "5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b62"
+#define THIRD "5b0c7a4e-1d2f-4c6b-9a8e-3f1e2d4c5b63"
 
 /* What the ids of a hold begin with, and two permits. A text: no byte is 0. */
 #define TWO(hold) hold hold hold hold hold hold hold hold hold hold hold hold hold hold "\1\1"
@@ -37,6 +45,12 @@ static void assert_free(struct fixture *f, long long n_free, long long n_out)
 {
     assert_int_equal(probe_int(f->probe, "GET orders"), n_free);
     assert_int_equal(probe_int(f->probe, "ZCARD " OUT), n_out);
+}
+
+static const char *permits(struct fixture *f, const char *verb, int n)
+{
+    return probe_list(f->probe, "EVAL %s 1 orders %s %d channel",
+                      relock_script_semaphore_permits.body, verb, n);
 }
 
 static void begin_with(struct fixture *f, int n)
@@ -183,6 +197,188 @@ static void a_release_makes_no_semaphore(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
+/* ---- permits that come back ---------------------------------------------------------------- */
+
+static void one_has_expired(struct fixture *f)
+{
+    assert_int_equal(probe_int(f->probe, "ZADD " OUT " 1 expired"), 1);
+}
+
+/* Memory is full: a release is possible, though another permit comes back with it. */
+static void permits_come_back_without_memory(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_with(f, N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    one_has_expired(f);
+    assert_int_equal(probe_int(f->probe, "CONFIG SET maxmemory 1"), 0);
+    assert_int_equal(release(f, TWO("a")), 1);
+    assert_int_equal(probe_int(f->probe, "CONFIG SET maxmemory 0"), 0);
+    end_with(f, N + 1);
+}
+
+/* A user without one right adds no permits. */
+static void a_permit_comes_back_once(void **state)
+{
+    struct fixture *f = *state;
+    struct probe *user = script_user(f->probe, f->server->socket, "-zrem");
+
+    begin_with(f, 0);
+    one_has_expired(f);
+    (void)script_int(user, relock_script_semaphore_lock.body, "orders",
+                     SCRIPT_ARGS("30000", TWO("a"), "1", "", "-"));
+    assert_free(f, 0, 1);
+    probe_close(user);
+    assert_int_equal(probe_int(f->probe, "DEL " OUT " orders"), 2);
+}
+
+/* The number alone was deleted, or expired: the permits that are out count. */
+static void permits_that_are_out_count_when_the_number_is_set_first(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_with(f, N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_string_equal(permits(f, "init", 258), "1 257 1");
+    assert_free(f, 1, N);
+    assert_int_equal(release(f, TWO("a")), 1);
+    end_with(f, N + 1);
+}
+
+/* Each message makes waiters ask. */
+static void reading_publishes_only_what_came_back(void **state)
+{
+    struct fixture *f = *state;
+    long long n = probe_calls(f->probe, "publish");
+
+    begin_with(f, 1);
+    assert_string_equal(permits(f, "read", 0), "1 0 0");
+    assert_int_equal(probe_calls(f->probe, "publish"), n);
+    one_has_expired(f);
+    assert_string_equal(permits(f, "read", 0), "2 0 0");
+    assert_int_equal(probe_calls(f->probe, "publish"), n + 1);
+    end_with(f, 2);
+}
+
+/* ---- the line ------------------------------------------------------------------------------ */
+
+static struct listener *client(struct fixture *f, const char *id)
+{
+    char inbox[64];
+
+    (void)snprintf(inbox, sizeof(inbox), "relock_client:{%s}", id);
+    return listener_open(f->server->socket, inbox);
+}
+
+static long long ask(struct fixture *f, const char *hold, const char *id)
+{
+    return script_int(f->probe, relock_script_semaphore_lock.body, "orders",
+                      SCRIPT_ARGS("30000", hold, "1", "", id));
+}
+
+static const char *ask_in_line(struct fixture *f, const char *hold, const char *id)
+{
+    return script_list(f->probe, relock_script_semaphore_lock.body, "orders",
+                       SCRIPT_ARGS("30000", hold, "1", "", id));
+}
+
+static void end_line(struct fixture *f, int n)
+{
+    (void)probe_int(f->probe, "DEL " LINE " " TURN);
+    end_with(f, n);
+}
+
+/* The one that was told may be silent: somebody has to know that it is first behind it. */
+static void the_one_behind_the_told_is_told_when_another_leaves(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *first = client(f, FIRST), *second = client(f, SECOND),
+                    *third = client(f, THIRD);
+
+    begin_with(f, N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    (void)ask_in_line(f, TWO("b"), FIRST);
+    (void)ask_in_line(f, TWO("c"), SECOND);
+    (void)ask_in_line(f, TWO("d"), THIRD);
+    assert_int_equal(release(f, TWO("a")), 1);
+    assert_true(listener_hears(first, "now orders", SOON_MS));
+    assert_true(listener_hears(second, "first orders", SOON_MS));
+    assert_int_equal(probe_int(f->probe, "EVAL %s 1 orders " SECOND, relock_script_line_leave.body),
+                     1);
+    assert_true(listener_hears(third, "first orders", SOON_MS));
+    listener_close(first);
+    listener_close(second);
+    listener_close(third);
+    end_line(f, N);
+}
+
+/* The next one hears of Redisson's releases, and of leases that end. */
+static void one_that_is_gone_is_not_first(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *third = client(f, THIRD);
+
+    begin_with(f, N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    (void)ask_in_line(f, TWO("b"), FIRST);
+    (void)ask_in_line(f, TWO("c"), SECOND);
+    (void)ask_in_line(f, TWO("d"), THIRD);
+    assert_int_equal(probe_int(f->probe, "DEL " OUT), 1);
+    assert_int_equal(probe_int(f->probe, "INCRBY orders 257"), N);
+    assert_int_equal(ask(f, TWO("b"), FIRST), -1);
+    assert_true(listener_hears(third, "first orders", SOON_MS));
+    assert_string_equal(probe_text(f->probe, "LINDEX " LINE " 0"), THIRD);
+    listener_close(third);
+    assert_int_equal(release(f, TWO("b")), 1);
+    end_line(f, N);
+}
+
+/* It asks again, after a while: the first one may have died meanwhile. */
+static void one_that_asks_again_finds_who_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *first = client(f, FIRST), *second = client(f, SECOND);
+    int at = 0, place = 0;
+
+    begin_with(f, N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    (void)ask_in_line(f, TWO("b"), FIRST);
+    (void)ask_in_line(f, TWO("c"), SECOND);
+    assert_int_equal(sscanf(ask_in_line(f, TWO("c"), SECOND), "%d %d", &at, &place), 2);
+    assert_int_equal(place, 2);
+    listener_close(first);
+    assert_true(probe_wait_subscribers(f->probe, "relock_client:{" FIRST "}", 0));
+    assert_int_equal(sscanf(ask_in_line(f, TWO("c"), SECOND), "%d %d", &at, &place), 2);
+    assert_int_equal(place, 1);
+    listener_close(second);
+    assert_int_equal(release(f, TWO("a")), 1);
+    end_line(f, N);
+}
+
+/* A try that finds too few permits has given some back. */
+static void a_try_tells_the_line_what_came_back(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *first = client(f, FIRST);
+
+    begin_with(f, 3 * N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    assert_int_equal(acquire(f, TWO("b")), -1);
+    assert_int_equal(probe_int(f->probe, "DECRBY orders 257"), 0);
+    (void)ask_in_line(f, TWO("c"), FIRST);
+    assert_int_equal(probe_int(f->probe, "INCRBY orders 256"), N - 1);
+    one_has_expired(f);
+    assert_true(script_int(f->probe, relock_script_semaphore_lock.body, "orders",
+                           SCRIPT_ARGS("30000", "dddddddddddddd\2\1", "1", "", "-")) > 15000);
+    assert_true(listener_hears(first, "now orders", SOON_MS));
+    listener_close(first);
+    assert_int_equal(release(f, TWO("a")), 1);
+    assert_int_equal(release(f, TWO("b")), 1);
+    end_line(f, 3 * N);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +390,14 @@ int main(void)
         SERVER_TEST(a_script_that_fails_half_way_takes_nothing),
         SERVER_TEST(the_set_lives_as_long_as_the_number),
         SERVER_TEST(a_release_makes_no_semaphore),
+        SERVER_TEST(permits_come_back_without_memory),
+        SERVER_TEST(a_permit_comes_back_once),
+        SERVER_TEST(permits_that_are_out_count_when_the_number_is_set_first),
+        SERVER_TEST(reading_publishes_only_what_came_back),
+        SERVER_TEST(the_one_behind_the_told_is_told_when_another_leaves),
+        SERVER_TEST(one_that_is_gone_is_not_first),
+        SERVER_TEST(one_that_asks_again_finds_who_is_gone),
+        SERVER_TEST(a_try_tells_the_line_what_came_back),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -129,6 +129,30 @@ static void a_half_moved_semaphore_waits_for_the_end_of_the_move(void **state)
     forget(c, 3);
 }
 
+/* The number is at the new node, so that one runs the scripts; the permits are not there yet. */
+static void permits_that_are_still_elsewhere_are_not_lost(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(
+        c, &(struct relock_options){.command_timeout_ms = 300, .flags = RELOCK_NO_TRACKING});
+    struct relock_lock *lock = semaphore_of(c, client, 3);
+    int slot = cluster_slot(c->cluster, NAME);
+    size_t to = clustered_other(c, slot);
+    struct relock_holder holder;
+
+    assert_result(take(lock, 1), RELOCK_OK);
+    cluster_move_open(c->cluster, slot, to);
+    cluster_move_key(c->cluster, NAME, to);
+    assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_E_SERVER);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_E_SERVER);
+    cluster_move_keys(c->cluster, slot, to);
+    cluster_move_close(c->cluster, slot, to);
+    assert_true(wait_until(cluster_is_settled, c->cluster, SOON_MS));
+    assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    forget(c, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +160,7 @@ int main(void)
         CLUSTER_TEST(clients_wait_in_order_by_plain_channels),
         CLUSTER_TEST(permits_follow_their_slot),
         CLUSTER_TEST(a_half_moved_semaphore_waits_for_the_end_of_the_move),
+        CLUSTER_TEST(permits_that_are_still_elsewhere_are_not_lost),
     };
 
     return CLUSTER_TESTS_RUN(tests);
