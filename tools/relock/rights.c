@@ -8,9 +8,9 @@
 
 /* `%` stands for the beginning of the names. */
 #define CONNECT "+evalsha +script|load +info +client|info +client|kill +client|setname "
-#define HOLD                                                                   \
-    "~%* ~relock_waits:{* &__redis__:invalidate &relock_client:{* " CONNECT    \
-    "+ping +hset +hget +exists +del +pexpire +pttl +time +publish +subscribe " \
+#define HOLD                                                                           \
+    "~%* ~relock_waits:{* &__redis__:invalidate &relock_client:{* " CONNECT            \
+    "+ping +hset +hget +exists +del +unlink +pexpire +pttl +time +publish +subscribe " \
     "+client|tracking +client|caching "
 #define HASH "+hexists +hgetall "
 #define STRING "+get +getrange +set "
