@@ -132,7 +132,8 @@ uint64_t relock_holds_oldest_us(const struct relock_client *client)
     const struct relock_hold *hold;
 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
-    if (hold->count > 0 && !hold->detached && hold->since_us < since_us)
+    if (hold->count > 0 && !hold->detached && relock_hold_is_held(hold) &&
+        hold->since_us < since_us)
         since_us = hold->since_us;
     return now_us - since_us;
 }
