@@ -31,6 +31,7 @@ enum { BY_ID, BY_TOKEN, HASHES };
 struct hash {
     unsigned n_sent;    /* parts in flight */
     bool may_exist;     /* in Redis */
+    bool has_more;      /* holds for a further scan, once these are answered */
     bool is_begun;      /* the first part was sent, and no answer says that it is not there */
     size_t n_written;   /* fields since then */
     uint64_t resend_ms; /* before it expires */
@@ -42,7 +43,9 @@ struct relock_since {
     struct relock_timer timer;
     uint64_t long_ms;
     uint64_t refused_until_ms;
-    bool is_over; /* the client is being freed */
+    uint64_t rests_until_ms; /* after a scan */
+    bool is_soon;            /* the next scan comes soon enough for a hold that begins now */
+    bool is_over;            /* the client is being freed */
     struct hash hashes[HASHES];
 };
 
@@ -74,6 +77,17 @@ static struct part *part_of(const struct relock_outbox_entry *entry)
 void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len)
 {
     (void)snprintf(out, RELOCK_SINCE_KEY_MAX, "relock_waits:{%.*s}:since", (int)len, id);
+}
+
+/* Looks at the holds at `due_ms`, or before, but not too often. */
+STEP void look_by(struct relock_client *client, uint64_t due_ms)
+{
+    struct relock_since *since = since_of(client);
+
+    due_ms = relock_clock_later(due_ms, since->rests_until_ms);
+    if (!since->is_over && (!relock_timer_is_set(&client->guarded.timers, &since->timer) ||
+                            since->timer.due_ms > due_ms))
+        relock_client_set_timer(client, &since->timer, due_ms);
 }
 
 /* ---- a part -------------------------------------------------------------------------------- */
@@ -118,10 +132,17 @@ STEP void on_written(struct relock_client *client, struct relock_outbox_entry *e
     hash->n_sent--;
     if (result == RELOCK_E_AUTH || result == RELOCK_E_SERVER)
         since->refused_until_ms = relock_clock_in(REFUSED_MS);
-    hash->may_exist =
-        !is_end && (result == RELOCK_OK || (result == RELOCK_E_CONN && entry->is_sent));
+    if (is_end)
+        hash->may_exist = false;
+    else if (result == RELOCK_OK || (result == RELOCK_E_CONN && entry->is_sent))
+        hash->may_exist = true;
     if (is_end || result != RELOCK_OK || !relock_reply_integer(reply, &was_there) || was_there == 0)
         hash->is_begun = false;
+    if (hash->n_sent == 0 && hash->has_more && hash->is_begun)
+        look_by(client, 0);
+    if (!is_end && !hash->is_begun)
+        look_by(client,
+                relock_clock_later(relock_clock_in(since->long_ms / 2), since->refused_until_ms));
     free_part(part);
     relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
 }
@@ -188,14 +209,22 @@ static void post(struct relock_client *client, struct part *part, uint64_t keep_
 /* What a scan finds of one hash. */
 struct found {
     size_t n, n_new;
+    bool has_short; /* holds that may become long */
     uint64_t keep_ms;
 };
+
+static bool is_of(const struct relock_hold *hold, unsigned which)
+{
+    const struct relock_kind *kind = hold->resource->kind;
+
+    return hold->count > 0 && !hold->detached && relock_hold_is_held(hold) && !kind->is_composite &&
+           (kind->has_token_only ? BY_TOKEN : BY_ID) == which;
+}
 
 static bool is_long(const struct relock_since *since, const struct relock_hold *hold,
                     uint64_t now_us)
 {
-    return hold->count > 0 && !hold->detached && !hold->resource->kind->is_composite &&
-           relock_hold_is_held(hold) && now_us - hold->since_us >= since->long_ms * 1000 / 2;
+    return now_us - hold->since_us >= since->long_ms * 1000 / 2;
 }
 
 STEP struct found count(struct relock_client *client, unsigned which, uint64_t now_us)
@@ -206,9 +235,12 @@ STEP struct found count(struct relock_client *client, unsigned which, uint64_t n
 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
-        if ((hold->resource->kind->has_token_only ? BY_TOKEN : BY_ID) != which ||
-            !is_long(since, hold, now_us))
+        if (!is_of(hold, which))
             continue;
+        if (!is_long(since, hold, now_us)) {
+            found.has_short = true;
+            continue;
+        }
         if (!since->hashes[which].is_begun)
             hold->is_recorded = false;
         found.n++;
@@ -228,8 +260,7 @@ STEP struct relock_hold *fill(struct relock_client *client, struct part *part, s
     for (; at && part->n < n_most; at = at->client_next) {
         char field[RELOCK_FIELD_MAX];
 
-        if ((at->resource->kind->has_token_only ? BY_TOKEN : BY_ID) != part->which ||
-            at->is_recorded || !is_long(since, at, now_us))
+        if (at->is_recorded || !is_of(at, part->which) || !is_long(since, at, now_us))
             continue;
         write_field(client, at, field);
         part->len += (size_t)sprintf(part->text + part->len, "%s %llu ", field,
@@ -240,49 +271,74 @@ STEP struct relock_hold *fill(struct relock_client *client, struct part *part, s
     return at;
 }
 
-/* Returns whether more is to be sent soon. */
-STEP bool record(struct relock_client *client, unsigned which, uint64_t now_ms)
+/* Returns when to look again; RELOCK_NEVER: when a hold begins or ends. */
+STEP uint64_t record(struct relock_client *client, unsigned which, uint64_t now_ms)
 {
-    struct hash *hash = &since_of(client)->hashes[which];
-    uint64_t now_us = relock_clock_now_us();
+    struct relock_since *since = since_of(client);
+    struct hash *hash = &since->hashes[which];
+    uint64_t now_us = relock_clock_now_us(),
+             again_ms = relock_clock_after(now_ms, since->long_ms / 2);
     struct found found = count(client, which, now_us);
     struct relock_hold *at = client->guarded.holds;
     unsigned n_parts = 0;
 
-    if (found.n_new == 0 && (found.n > 0 ? hash->resend_ms > now_ms : !hash->may_exist)) {
-        if (hash->n_written > 2 * found.n + STALE_MOST)
-            hash->is_begun = false;
-        return false;
+    if (hash->n_sent > 0)
+        return again_ms;
+    hash->has_more = false;
+    if (hash->is_begun && hash->n_written > 2 * found.n + STALE_MOST) {
+        hash->is_begun = false;
+        found = count(client, which, now_us);
     }
+    if (!found.has_short)
+        again_ms = RELOCK_NEVER;
+    if (found.n_new == 0 && (found.n > 0 ? hash->resend_ms > now_ms : !hash->may_exist))
+        return found.n > 0 ? relock_clock_sooner(again_ms, hash->resend_ms) : again_ms;
     do {
         size_t n = found.n_new < HOLDS_MOST ? found.n_new : HOLDS_MOST;
         struct part *part = make_part(client, which, n);
 
         if (!part)
-            return false;
+            return relock_clock_after(now_ms, since->long_ms / 2);
         at = fill(client, part, n, at, now_us);
         found.n_new -= n;
         post(client, part, found.n > 0 ? found.keep_ms : 0);
     } while (found.n_new > 0 && ++n_parts < PARTS_MOST);
-    return found.n_new > 0;
+    hash->has_more = found.n_new > 0;
+    return found.n > 0 ? relock_clock_sooner(again_ms, hash->resend_ms) : again_ms;
 }
 
 STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_since *since = RELOCK_CONTAINER(struct relock_since, timer, timer);
     struct relock_client *client = since->client;
-    uint64_t from_us = relock_clock_now_us(), pause_ms = since->long_ms / 2;
+    uint64_t from_us = relock_clock_now_us(), again_ms = RELOCK_NEVER;
 
-    for (unsigned i = 0; i < HASHES && !since->is_over && since->refused_until_ms <= now_ms; i++)
-        if (since->hashes[i].n_sent == 0 && record(client, i, now_ms))
-            pause_ms = PAUSE_LEAST_MS;
-    pause_ms = relock_clock_later(pause_ms, PAUSE_LEAST_MS);
-    pause_ms = relock_clock_later(pause_ms, SCAN_SHARE * (relock_clock_now_us() - from_us) / 1000);
-    if (!since->is_over)
-        relock_client_set_timer(client, &since->timer, relock_clock_in(pause_ms));
+    since->is_soon = false;
+    if (since->refused_until_ms > now_ms) {
+        if (client->guarded.holds)
+            look_by(client, since->refused_until_ms);
+        return;
+    }
+    for (unsigned i = 0; i < HASHES && !since->is_over; i++)
+        again_ms = relock_clock_sooner(again_ms, record(client, i, now_ms));
+    since->rests_until_ms = relock_clock_in(
+        relock_clock_later(PAUSE_LEAST_MS, SCAN_SHARE * (relock_clock_now_us() - from_us) / 1000));
+    if (again_ms != RELOCK_NEVER)
+        look_by(client, again_ms);
 }
 
 /* ---- the life of the client ---------------------------------------------------------------- */
+
+/* A client without holds does not wake up for this. */
+STEP void holds_change(struct relock_client *client)
+{
+    struct relock_since *since = since_of(client);
+
+    if (since->is_soon)
+        return;
+    since->is_soon = true;
+    look_by(client, relock_clock_in(since->long_ms / 2));
+}
 
 STEP void let_go(struct relock_client *client)
 {
@@ -314,6 +370,7 @@ STEP void close_since(struct relock_client *client)
 }
 
 static const struct relock_client_hook_ops ops = {
+    .holds_change = holds_change,
     .let_go = let_go,
     .is_drained = is_drained,
     .close = close_since,
@@ -333,7 +390,5 @@ int relock_since_attach(struct relock_client *client)
     if (options->deadlock_ms > 0 && options->deadlock_ms != RELOCK_FOREVER)
         since->long_ms = options->deadlock_ms;
     relock_timer_init(&since->timer, fire);
-    /* There is no loop to be woken yet. */
-    relock_timer_set(&client->guarded.timers, &since->timer, relock_clock_in(since->long_ms / 2));
     return RELOCK_OK;
 }

@@ -100,11 +100,23 @@ void relock_holds_end_confirming(struct relock_client *client, struct relock_hol
     DL_DELETE2(client->guarded.confirming, hold, confirm->prev, confirm->next);
 }
 
+static void tell_layers(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_client_hook *hook;
+
+    RELOCK_HOOKS_FOREACH(client, hook, holds_change)
+    {
+        hook->ops->holds_change(client);
+    }
+}
+
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
         return;
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
+    if (hold->is_recorded)
+        tell_layers(client);
     relock_tracked_drop(hold);
     relock_holds_end_confirming(client, hold);
     relock_observer_drop_all(client, hold);
@@ -190,6 +202,8 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     LL_APPEND(hold->resource->holds, hold);
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
+    hold->is_recorded = false; /* that was of another owner */
+    tell_layers(client);
 }
 
 /* When a hold is renewed whose last renewal was sent at `sent_ms`, if the next one comes forward by

@@ -161,6 +161,10 @@ struct relock_client_hook_ops {
     /* A wait that began is over. */
     void (*wait_ends)(struct relock_client *client, struct relock_waiter *waiter);
 
+    /* An owner has got a hold, from Redis or from another owner; or a hold that `is_recorded` has
+     * ended. */
+    void (*holds_change)(struct relock_client *client);
+
     /* A message has come to the inbox. Returns whether it is for this layer. */
     bool (*hear)(struct relock_client *client, struct relock_text message);
 
