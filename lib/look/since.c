@@ -17,7 +17,7 @@
 #define PAUSE_LEAST_MS 20 /* between two scans */
 #define SCAN_SHARE 50     /* at most a fiftieth of the time goes into scans */
 #define HOLDS_MOST 64     /* of one part: a script runs for less than 0.5 ms */
-#define PARTS_MOST 16     /* of one scan */
+#define VISITS_MOST 1024  /* of holds in one scan, which holds the mutex */
 #define STALE_MOST 64     /* fields of ended holds, or as many as those of others */
 #define REFUSED_MS 60000  /* before another attempt of a user without the right */
 
@@ -31,10 +31,15 @@ enum { BY_ID, BY_TOKEN, HASHES };
 struct hash {
     unsigned n_sent;    /* parts in flight */
     bool may_exist;     /* in Redis */
-    bool has_more;      /* holds for a further scan, once these are answered */
     bool is_begun;      /* the first part was sent, and no answer says that it is not there */
     size_t n_written;   /* fields since then */
-    uint64_t resend_ms; /* before it expires */
+    uint64_t keep_ms;   /* until it expires, as last sent */
+    uint64_t resend_ms; /* before that */
+
+    /* of a round */
+    bool is_anew;        /* all fields are to be written */
+    size_t n;            /* holds that are long */
+    uint64_t longest_ms; /* that one of them may last, or the watchdog's time */
 };
 
 struct relock_since {
@@ -44,6 +49,9 @@ struct relock_since {
     uint64_t long_ms;
     uint64_t refused_until_ms;
     uint64_t rests_until_ms; /* after a scan */
+    bool is_round;           /* at `to_visit` of the client */
+    bool is_late;            /* the round goes on when all parts are answered */
+    bool has_short;          /* holds that may become long */
     bool is_soon;            /* the next scan comes soon enough for a hold that begins now */
     bool is_over;            /* the client is being freed */
     struct hash hashes[HASHES];
@@ -77,6 +85,16 @@ static struct part *part_of(const struct relock_outbox_entry *entry)
 void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len)
 {
     (void)snprintf(out, RELOCK_SINCE_KEY_MAX, "relock_waits:{%.*s}:since", (int)len, id);
+}
+
+STEP bool has_sent(const struct relock_client *client)
+{
+    const struct relock_since *since = since_of(client);
+
+    for (unsigned i = 0; i < HASHES; i++)
+        if (since->hashes[i].n_sent > 0)
+            return true;
+    return false;
 }
 
 /* Looks at the holds at `due_ms`, or before, but not too often. */
@@ -138,7 +156,7 @@ STEP void on_written(struct relock_client *client, struct relock_outbox_entry *e
         hash->may_exist = true;
     if (is_end || result != RELOCK_OK || !relock_reply_integer(reply, &was_there) || was_there == 0)
         hash->is_begun = false;
-    if (hash->n_sent == 0 && hash->has_more && hash->is_begun)
+    if (since->is_late && !has_sent(client))
         look_by(client, 0);
     if (!is_end && !hash->is_begun)
         look_by(client,
@@ -199,128 +217,138 @@ static void post(struct relock_client *client, struct part *part, uint64_t keep_
     part->is_first = !hash->is_begun;
     hash->is_begun = true;
     hash->n_written = (part->is_first ? 0 : hash->n_written) + part->n;
+    hash->keep_ms = keep_ms;
     hash->resend_ms = relock_clock_in(keep_ms / 3);
     hash->n_sent++;
     relock_outbox_post(client, &client->guarded.commands, &part->entry);
 }
 
-/* ---- scans --------------------------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------------------------- */
 
-/* What a scan finds of one hash. */
-struct found {
-    size_t n, n_new;
-    bool has_short; /* holds that may become long */
-    uint64_t keep_ms;
-};
-
-static bool is_of(const struct relock_hold *hold, unsigned which)
+STEP void begin_round(struct relock_client *client)
 {
-    const struct relock_kind *kind = hold->resource->kind;
+    struct relock_since *since = since_of(client);
 
-    return hold->count > 0 && !hold->detached && relock_hold_is_held(hold) && !kind->is_composite &&
-           (kind->has_token_only ? BY_TOKEN : BY_ID) == which;
+    for (unsigned i = 0; i < HASHES; i++) {
+        struct hash *hash = &since->hashes[i];
+
+        hash->is_anew = !hash->is_begun;
+        hash->n = 0;
+        hash->longest_ms = client->options.watchdog_timeout_ms;
+    }
+    since->is_round = true;
+    since->has_short = false;
+    since->is_soon = false;
+    client->guarded.to_visit = client->guarded.holds;
 }
 
-static bool is_long(const struct relock_since *since, const struct relock_hold *hold,
-                    uint64_t now_us)
+/* Adds a hold to a part, which is sent when it is full. */
+STEP void add(struct relock_client *client, struct part **part, unsigned which,
+              struct relock_hold *hold, uint64_t now_us)
 {
-    return now_us - hold->since_us >= since->long_ms * 1000 / 2;
+    char field[RELOCK_FIELD_MAX];
+
+    if (!*part)
+        *part = make_part(client, which, HOLDS_MOST);
+    if (!*part) {
+        since_of(client)->has_short = true; /* and another attempt */
+        return;
+    }
+    write_field(client, hold, field);
+    (*part)->len += (size_t)sprintf((*part)->text + (*part)->len, "%s %llu ", field,
+                                    (unsigned long long)(now_us - hold->since_us) / 1000);
+    hold->is_recorded = true;
+    if (++(*part)->n < HOLDS_MOST)
+        return;
+    post(client, *part, since_of(client)->hashes[which].longest_ms);
+    *part = NULL;
 }
 
-STEP struct found count(struct relock_client *client, unsigned which, uint64_t now_us)
+STEP void visit(struct relock_client *client, struct part *parts[HASHES], struct relock_hold *hold,
+                uint64_t now_us)
 {
-    const struct relock_since *since = since_of(client);
-    struct found found = {.keep_ms = client->options.watchdog_timeout_ms};
+    struct relock_since *since = since_of(client);
+    unsigned which = hold->resource->kind->has_token_only ? BY_TOKEN : BY_ID;
+    struct hash *hash = &since->hashes[which];
+    uint64_t now_ms = now_us / 1000;
+
+    if (hold->count == 0 || hold->detached || !relock_hold_is_held(hold) ||
+        hold->resource->kind->is_composite)
+        return;
+    if (now_us - hold->since_us < since->long_ms * 1000 / 2) {
+        since->has_short = true;
+        return;
+    }
+    hash->n++;
+    hash->longest_ms =
+        relock_clock_later(hash->longest_ms, relock_clock_left(now_ms, hold->valid_until_ms));
+    if (hash->is_anew || !hold->is_recorded)
+        add(client, &parts[which], which, hold, now_us);
+}
+
+STEP void visit_some(struct relock_client *client)
+{
+    struct part *parts[HASHES] = {NULL};
+    uint64_t now_us = relock_clock_now_us();
     struct relock_hold *hold;
 
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
-    {
-        if (!is_of(hold, which))
-            continue;
-        if (!is_long(since, hold, now_us)) {
-            found.has_short = true;
-            continue;
-        }
-        if (!since->hashes[which].is_begun)
-            hold->is_recorded = false;
-        found.n++;
-        found.n_new += !hold->is_recorded;
-        if (hold->valid_until_ms > now_us / 1000)
-            found.keep_ms = relock_clock_later(found.keep_ms, hold->valid_until_ms - now_us / 1000);
+    for (unsigned n = 0; n < VISITS_MOST && (hold = client->guarded.to_visit); n++) {
+        client->guarded.to_visit = hold->client_next;
+        visit(client, parts, hold, now_us);
     }
-    return found;
-}
-
-/* Adds holds that are not recorded, from `at` on. Returns where to go on. */
-STEP struct relock_hold *fill(struct relock_client *client, struct part *part, size_t n_most,
-                              struct relock_hold *at, uint64_t now_us)
-{
-    const struct relock_since *since = since_of(client);
-
-    for (; at && part->n < n_most; at = at->client_next) {
-        char field[RELOCK_FIELD_MAX];
-
-        if (at->is_recorded || !is_of(at, part->which) || !is_long(since, at, now_us))
-            continue;
-        write_field(client, at, field);
-        part->len += (size_t)sprintf(part->text + part->len, "%s %llu ", field,
-                                     (unsigned long long)(now_us - at->since_us) / 1000);
-        part->n++;
-        at->is_recorded = true;
-    }
-    return at;
+    for (unsigned i = 0; i < HASHES; i++)
+        if (parts[i])
+            post(client, parts[i], since_of(client)->hashes[i].longest_ms);
 }
 
 /* Returns when to look again; RELOCK_NEVER: when a hold begins or ends. */
-STEP uint64_t record(struct relock_client *client, unsigned which, uint64_t now_ms)
+STEP uint64_t end_round(struct relock_client *client, uint64_t now_ms)
 {
     struct relock_since *since = since_of(client);
-    struct hash *hash = &since->hashes[which];
-    uint64_t now_us = relock_clock_now_us(),
-             again_ms = relock_clock_after(now_ms, since->long_ms / 2);
-    struct found found = count(client, which, now_us);
-    struct relock_hold *at = client->guarded.holds;
-    unsigned n_parts = 0;
+    uint64_t again_ms = RELOCK_NEVER;
 
-    if (hash->n_sent > 0)
-        return again_ms;
-    hash->has_more = false;
-    if (hash->is_begun && hash->n_written > 2 * found.n + STALE_MOST) {
+    since->is_round = false;
+    if (since->has_short || since->is_soon)
+        again_ms = relock_clock_after(now_ms, since->long_ms / 2);
+    for (unsigned i = 0; i < HASHES; i++) {
+        struct hash *hash = &since->hashes[i];
+        bool is_due = hash->resend_ms <= now_ms || hash->longest_ms > hash->keep_ms;
+        struct part *part =
+            (hash->n > 0 ? is_due : hash->may_exist) ? make_part(client, i, 0) : NULL;
+
+        if (part)
+            post(client, part, hash->n > 0 ? hash->longest_ms : 0);
+        if (hash->n > 0)
+            again_ms = relock_clock_sooner(again_ms, hash->resend_ms);
+        if (!hash->is_begun || hash->n_written <= 2 * hash->n + STALE_MOST)
+            continue;
         hash->is_begun = false;
-        found = count(client, which, now_us);
+        again_ms = now_ms;
     }
-    if (!found.has_short)
-        again_ms = RELOCK_NEVER;
-    if (found.n_new == 0 && (found.n > 0 ? hash->resend_ms > now_ms : !hash->may_exist))
-        return found.n > 0 ? relock_clock_sooner(again_ms, hash->resend_ms) : again_ms;
-    do {
-        size_t n = found.n_new < HOLDS_MOST ? found.n_new : HOLDS_MOST;
-        struct part *part = make_part(client, which, n);
-
-        if (!part)
-            return relock_clock_after(now_ms, since->long_ms / 2);
-        at = fill(client, part, n, at, now_us);
-        found.n_new -= n;
-        post(client, part, found.n > 0 ? found.keep_ms : 0);
-    } while (found.n_new > 0 && ++n_parts < PARTS_MOST);
-    hash->has_more = found.n_new > 0;
-    return found.n > 0 ? relock_clock_sooner(again_ms, hash->resend_ms) : again_ms;
+    return again_ms;
 }
 
 STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_since *since = RELOCK_CONTAINER(struct relock_since, timer, timer);
     struct relock_client *client = since->client;
-    uint64_t from_us = relock_clock_now_us(), again_ms = RELOCK_NEVER;
+    uint64_t from_us = relock_clock_now_us(), again_ms = 0;
 
-    since->is_soon = false;
     if (since->refused_until_ms > now_ms) {
+        since->is_round = false;
+        since->is_soon = false;
         if (client->guarded.holds)
             look_by(client, since->refused_until_ms);
         return;
     }
-    for (unsigned i = 0; i < HASHES && !since->is_over; i++)
-        again_ms = relock_clock_sooner(again_ms, record(client, i, now_ms));
+    since->is_late = has_sent(client); /* on_written goes on */
+    if (since->is_late)
+        return;
+    if (!since->is_round)
+        begin_round(client);
+    visit_some(client);
+    if (!client->guarded.to_visit)
+        again_ms = end_round(client, now_ms);
     since->rests_until_ms = relock_clock_in(
         relock_clock_later(PAUSE_LEAST_MS, SCAN_SHARE * (relock_clock_now_us() - from_us) / 1000));
     if (again_ms != RELOCK_NEVER)
@@ -356,12 +384,7 @@ STEP void let_go(struct relock_client *client)
 
 STEP bool is_drained(const struct relock_client *client)
 {
-    const struct relock_since *since = since_of(client);
-
-    for (unsigned i = 0; i < HASHES; i++)
-        if (since->hashes[i].n_sent > 0)
-            return false;
-    return true;
+    return !has_sent(client);
 }
 
 STEP void close_since(struct relock_client *client)

@@ -114,6 +114,8 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
         return;
+    if (client->guarded.to_visit == hold)
+        client->guarded.to_visit = hold->client_next;
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
     if (hold->is_recorded)
         tell_layers(client);

@@ -241,6 +241,7 @@ struct relock_client {
 
         struct relock_table resources;     /* by name: see resource.h */
         struct relock_hold *holds;         /* all, including those not yet granted */
+        struct relock_hold *to_visit;      /* of these: where look/since.c goes on, or NULL */
         struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
         struct relock_shortcut *shortcuts; /* that are open */
         struct relock_batches batches;     /* changed by batch.c alone */
