@@ -86,11 +86,22 @@ static void *must(void *memory)
     abort();
 }
 
+/* Redis refuses rights with a space, for which any character stands then. */
+static char *make_pattern(const char *prefix)
+{
+    char *pattern = must(text_pattern(prefix));
+
+    for (char *at = pattern; *at; at++)
+        if (strchr(" \t\n\v\f\r", *at))
+            *at = '?';
+    return pattern;
+}
+
 /* If a name has a brace, the library adds none to its other keys and channels; the line of waiting
  * clients then has a colon there. */
 static char *write_word(const char *prefix, const char *word, size_t len)
 {
-    char *pattern = must(text_pattern(prefix));
+    char *pattern = make_pattern(prefix);
     char *out = must(malloc(len + strlen(pattern) + 1)), *at = out;
     bool has_brace = strchr(prefix, '{') != NULL;
 
