@@ -310,6 +310,21 @@ static void no_line_has_further_words(void **state)
     assert_non_null(strstr(tool_out(tool), "SETUSER locker resetchannels "));
 }
 
+static void redis_takes_the_rights_to_all_names(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool =
+        tool_start(f, "acl", "reentrant", "fair", "read-write", "--operator", "--user", USER);
+    const char *const begins = "ACL SETUSER " USER;
+    char text[RIGHTS_LEN];
+
+    assert_int_equal(tool_wait(tool), 0);
+    (void)snprintf(text, sizeof(text), "%s", tool_out(tool) + strlen(begins));
+    text[strcspn(text, "\n")] = '\0';
+    assert_non_null(strstr(text, " ~* "));
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, text));
+}
+
 static void a_prefix_with_a_brace_needs_no_further_one(void **state)
 {
     struct fixture *f = *state;
@@ -461,6 +476,7 @@ int main(void)
         ACL_TEST(an_announced_plain_lock_needs_just_its_rights),
         TOOL_TEST(a_shell_leaves_the_quoted_line_as_it_is),
         TOOL_TEST(no_line_has_further_words),
+        ACL_TEST(redis_takes_the_rights_to_all_names),
         TOOL_TEST(a_prefix_with_a_brace_needs_no_further_one),
         TOOL_TEST(settings_that_need_further_rights_add_them),
         ACL_TEST(an_operator_needs_just_its_rights),

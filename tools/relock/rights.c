@@ -150,7 +150,9 @@ bool rights_add(struct rights *rights, const char *name)
     for (const char *word = row ? row->words : ""; *word;) {
         size_t len = strcspn(word, " ");
 
-        insert(rights, write_word(rights->prefix, word, len));
+        /* Redis refuses further keys behind `~*`. */
+        if (*word != '~' || *rights->prefix || strncmp(word, "~%* ", 4) == 0)
+            insert(rights, write_word(rights->prefix, word, len));
         word += len + strspn(word + len, " ");
     }
     return row != NULL;
