@@ -348,6 +348,8 @@ static void settings_that_need_further_rights_add_them(void **state)
         {"redis+sentinel://h,g/name/3", "+select", "+asking"},
         {"unix:///run/3?db=2", "+select", "+asking"},
         {"unix:///run/3", "+ping", "+select"},
+        {"", "+ping", "+select"},
+        {"db=3", "+ping", "+select"},
         {"rediss+cluster://h", "+spublish", "+select"},
         {"redis+cluster://h/2?pubsub=plain", "+asking", "+spublish"},
     };

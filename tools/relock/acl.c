@@ -66,7 +66,7 @@ static unsigned long database_of(const char *url, int n_slashes)
 
     if (query && query > url && (query[-1] == '?' || query[-1] == '&'))
         return strtoul(query + 3, NULL, 10);
-    for (at = at ? at + 2 : ""; at && n_slashes > 0; n_slashes--)
+    for (at = at ? at + 2 : NULL; at && n_slashes > 0; n_slashes--)
         at = strchr(at + 1, '/');
     return at && !begins_with(url, "unix:") ? strtoul(at + 1, NULL, 10) : 0;
 }
