@@ -10,6 +10,7 @@
 #define LEASE_MS 30000
 #define SHORT_MS 1200 /* a lease; records are sent anew after a third of it */
 #define N_HOLDS 3000
+#define SCAN 1024 /* holds that one visits */
 #define RECORDS "relock_waits:*:since"
 
 struct seen {
@@ -149,6 +150,13 @@ static void many_holds_are_recorded(void **state)
         assert_result(relock_lock(locks[i]), RELOCK_OK);
     }
     assert_true(wait_until(has_all, f, SOON_MS));
+    /* A scan that is to go on at a hold does so behind it when that has ended. */
+    for (int i = SCAN; i < SCAN + 40; i++) {
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+        let_pass(2);
+    }
+    for (int i = SCAN; i < SCAN + 40; i++)
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
     n_unlinks = probe_calls(f->probe, "unlink");
     for (int i = 0; i < N_HOLDS; i++) {
         assert_result(relock_unlock(locks[i]), RELOCK_OK);
