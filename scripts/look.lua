@@ -106,7 +106,8 @@ end
 
 -- The values of the libraries in docs/wire.md#plain.
 local function kind_of_string()
-    local text = redis.call('strlen', KEYS[1]) <= 512 and redis.call('get', KEYS[1]) or ''
+    local length = redis.call('strlen', KEYS[1])
+    local text = length <= 512 and redis.call('get', KEYS[1]) or ''
     local is_hex = text:match('^%x+$')
     if text:match('^ADDED:%d+%-%d%d%-%d%dT[%d:.]+Z@.+:' .. uuid) -- ShedLock
         or (is_hex and #text == 40 and is_relocks(text))

@@ -11,7 +11,7 @@ Returns  1, or 0 if earlier parts are gone
 ]]
 local was_there = redis.call('exists', KEYS[1])
 if ARGV[1] == '0' or ARGV[2] == '1' then
-    redis.call('del', KEYS[1])
+    redis.call('unlink', KEYS[1]) -- a hash of many holds would take long to free
 end
 if ARGV[1] == '0' then
     return 1

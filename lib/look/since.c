@@ -17,7 +17,7 @@
 #define PAUSE_LEAST_MS 20 /* between two scans */
 #define SCAN_SHARE 50     /* at most a fiftieth of the time goes into scans */
 #define HOLDS_MOST 64     /* of one part: a script runs for less than 0.5 ms */
-#define PARTS_MOST 16     /* of one scan */
+#define VISITS_MOST 1024  /* of holds in one scan, which holds the mutex */
 #define STALE_MOST 64     /* fields of ended holds, or as many as those of others */
 #define REFUSED_MS 60000  /* before another attempt of a user without the right */
 
@@ -33,7 +33,13 @@ struct hash {
     bool may_exist;     /* in Redis */
     bool is_begun;      /* the first part was sent, and no answer says that it is not there */
     size_t n_written;   /* fields since then */
-    uint64_t resend_ms; /* before it expires */
+    uint64_t keep_ms;   /* until it expires, as last sent */
+    uint64_t resend_ms; /* before that */
+
+    /* of a round */
+    bool is_anew;        /* all fields are to be written */
+    size_t n;            /* holds that are long */
+    uint64_t longest_ms; /* that one of them may last, or the watchdog's time */
 };
 
 struct relock_since {
@@ -42,7 +48,12 @@ struct relock_since {
     struct relock_timer timer;
     uint64_t long_ms;
     uint64_t refused_until_ms;
-    bool is_over; /* the client is being freed */
+    uint64_t rests_until_ms; /* after a scan */
+    bool is_round;           /* at `to_visit` of the client */
+    bool is_late;            /* the round goes on when all parts are answered */
+    bool has_short;          /* holds that may become long */
+    bool is_soon;            /* the next scan comes soon enough for a hold that begins now */
+    bool is_over;            /* the client is being freed */
     struct hash hashes[HASHES];
 };
 
@@ -74,6 +85,27 @@ static struct part *part_of(const struct relock_outbox_entry *entry)
 void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len)
 {
     (void)snprintf(out, RELOCK_SINCE_KEY_MAX, "relock_waits:{%.*s}:since", (int)len, id);
+}
+
+STEP bool has_sent(const struct relock_client *client)
+{
+    const struct relock_since *since = since_of(client);
+
+    for (unsigned i = 0; i < HASHES; i++)
+        if (since->hashes[i].n_sent > 0)
+            return true;
+    return false;
+}
+
+/* Looks at the holds at `due_ms`, or before, but not too often. */
+STEP void look_by(struct relock_client *client, uint64_t due_ms)
+{
+    struct relock_since *since = since_of(client);
+
+    due_ms = relock_clock_later(due_ms, since->rests_until_ms);
+    if (!since->is_over && (!relock_timer_is_set(&client->guarded.timers, &since->timer) ||
+                            since->timer.link.due_ms > due_ms))
+        relock_client_set_timer(client, &since->timer, due_ms);
 }
 
 /* ---- a part -------------------------------------------------------------------------------- */
@@ -118,10 +150,17 @@ STEP void on_written(struct relock_client *client, struct relock_outbox_entry *e
     hash->n_sent--;
     if (result == RELOCK_E_AUTH || result == RELOCK_E_SERVER)
         since->refused_until_ms = relock_clock_in(REFUSED_MS);
-    hash->may_exist =
-        !is_end && (result == RELOCK_OK || (result == RELOCK_E_CONN && entry->is_sent));
+    if (is_end)
+        hash->may_exist = false;
+    else if (result == RELOCK_OK || (result == RELOCK_E_CONN && entry->is_sent))
+        hash->may_exist = true;
     if (is_end || result != RELOCK_OK || !relock_reply_integer(reply, &was_there) || was_there == 0)
         hash->is_begun = false;
+    if (since->is_late && !has_sent(client))
+        look_by(client, 0);
+    if (!is_end && !hash->is_begun)
+        look_by(client,
+                relock_clock_later(relock_clock_in(since->long_ms / 2), since->refused_until_ms));
     free_part(part);
     relock_cond_broadcast(&client->changed); /* relock_client_free may wait for it */
 }
@@ -178,111 +217,156 @@ static void post(struct relock_client *client, struct part *part, uint64_t keep_
     part->is_first = !hash->is_begun;
     hash->is_begun = true;
     hash->n_written = (part->is_first ? 0 : hash->n_written) + part->n;
+    hash->keep_ms = keep_ms;
     hash->resend_ms = relock_clock_in(keep_ms / 3);
     hash->n_sent++;
     relock_outbox_post(client, &client->guarded.commands, &part->entry);
 }
 
-/* ---- scans --------------------------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------------------------- */
 
-/* What a scan finds of one hash. */
-struct found {
-    size_t n, n_new;
-    uint64_t keep_ms;
-};
-
-static bool is_long(const struct relock_since *since, const struct relock_hold *hold,
-                    uint64_t now_us)
+STEP void begin_round(struct relock_client *client)
 {
-    return hold->count > 0 && !hold->detached && !hold->resource->kind->is_composite &&
-           relock_hold_is_held(hold) && now_us - hold->since_us >= since->long_ms * 1000 / 2;
+    struct relock_since *since = since_of(client);
+
+    for (unsigned i = 0; i < HASHES; i++) {
+        struct hash *hash = &since->hashes[i];
+
+        hash->is_anew = !hash->is_begun;
+        hash->n = 0;
+        hash->longest_ms = client->options.watchdog_timeout_ms;
+    }
+    since->is_round = true;
+    since->has_short = false;
+    since->is_soon = false;
+    client->guarded.to_visit = relock_client_next_hold(client, NULL);
 }
 
-STEP struct found count(struct relock_client *client, unsigned which, uint64_t now_us)
+/* Adds a hold to a part, which is sent when it is full. */
+STEP void add(struct relock_client *client, struct part **part, unsigned which,
+              struct relock_hold *hold, uint64_t now_us)
 {
-    const struct relock_since *since = since_of(client);
-    struct found found = {.keep_ms = client->options.watchdog_timeout_ms};
+    char field[RELOCK_FIELD_MAX];
+
+    if (!*part)
+        *part = make_part(client, which, HOLDS_MOST);
+    if (!*part) {
+        since_of(client)->has_short = true; /* and another attempt */
+        return;
+    }
+    write_field(client, hold, field);
+    (*part)->len += (size_t)sprintf((*part)->text + (*part)->len, "%s %llu ", field,
+                                    (unsigned long long)(now_us - hold->since_us) / 1000);
+    hold->is_recorded = true;
+    if (++(*part)->n < HOLDS_MOST)
+        return;
+    post(client, *part, since_of(client)->hashes[which].longest_ms);
+    *part = NULL;
+}
+
+STEP void visit(struct relock_client *client, struct part *parts[HASHES], struct relock_hold *hold,
+                uint64_t now_us)
+{
+    struct relock_since *since = since_of(client);
+    unsigned which = hold->resource->kind->has_token_only ? BY_TOKEN : BY_ID;
+    struct hash *hash = &since->hashes[which];
+    uint64_t now_ms = now_us / 1000;
+
+    if (hold->count == 0 || hold->detached || !relock_hold_is_held(hold) ||
+        hold->resource->kind->is_composite)
+        return;
+    if (now_us - hold->since_us < since->long_ms * 1000 / 2) {
+        since->has_short = true;
+        return;
+    }
+    hash->n++;
+    hash->longest_ms =
+        relock_clock_later(hash->longest_ms, relock_clock_left(now_ms, hold->valid_until_ms));
+    if (hash->is_anew || !hold->is_recorded)
+        add(client, &parts[which], which, hold, now_us);
+}
+
+STEP void visit_some(struct relock_client *client)
+{
+    struct part *parts[HASHES] = {NULL};
+    uint64_t now_us = relock_clock_now_us();
     struct relock_hold *hold;
 
-    RELOCK_HOLDS_FOREACH(client, hold)
-    {
-        if ((hold->resource->kind->has_token_only ? BY_TOKEN : BY_ID) != which ||
-            !is_long(since, hold, now_us))
-            continue;
-        if (!since->hashes[which].is_begun)
-            hold->is_recorded = false;
-        found.n++;
-        found.n_new += !hold->is_recorded;
-        if (hold->valid_until_ms > now_us / 1000)
-            found.keep_ms = relock_clock_later(found.keep_ms, hold->valid_until_ms - now_us / 1000);
+    for (unsigned n = 0; n < VISITS_MOST && (hold = client->guarded.to_visit); n++) {
+        client->guarded.to_visit = relock_client_next_hold(client, hold);
+        visit(client, parts, hold, now_us);
     }
-    return found;
+    for (unsigned i = 0; i < HASHES; i++)
+        if (parts[i])
+            post(client, parts[i], since_of(client)->hashes[i].longest_ms);
 }
 
-/* Adds holds that are not recorded, from `at` on. Returns where to go on. */
-STEP struct relock_hold *fill(struct relock_client *client, struct part *part, size_t n_most,
-                              struct relock_hold *at, uint64_t now_us)
+/* Returns when to look again; RELOCK_NEVER: when a hold begins or ends. */
+STEP uint64_t end_round(struct relock_client *client, uint64_t now_ms)
 {
-    const struct relock_since *since = since_of(client);
+    struct relock_since *since = since_of(client);
+    uint64_t again_ms = RELOCK_NEVER;
 
-    for (; at && part->n < n_most; at = relock_client_next_hold(client, at)) {
-        char field[RELOCK_FIELD_MAX];
+    since->is_round = false;
+    if (since->has_short || since->is_soon)
+        again_ms = relock_clock_after(now_ms, since->long_ms / 2);
+    for (unsigned i = 0; i < HASHES; i++) {
+        struct hash *hash = &since->hashes[i];
+        bool is_due = hash->resend_ms <= now_ms || hash->longest_ms > hash->keep_ms;
+        struct part *part =
+            (hash->n > 0 ? is_due : hash->may_exist) ? make_part(client, i, 0) : NULL;
 
-        if ((at->resource->kind->has_token_only ? BY_TOKEN : BY_ID) != part->which ||
-            at->is_recorded || !is_long(since, at, now_us))
+        if (part)
+            post(client, part, hash->n > 0 ? hash->longest_ms : 0);
+        if (hash->n > 0)
+            again_ms = relock_clock_sooner(again_ms, hash->resend_ms);
+        if (!hash->is_begun || hash->n_written <= 2 * hash->n + STALE_MOST)
             continue;
-        write_field(client, at, field);
-        part->len += (size_t)sprintf(part->text + part->len, "%s %llu ", field,
-                                     (unsigned long long)(now_us - at->since_us) / 1000);
-        part->n++;
-        at->is_recorded = true;
+        hash->is_begun = false;
+        again_ms = now_ms;
     }
-    return at;
-}
-
-/* Returns whether more is to be sent soon. */
-STEP bool record(struct relock_client *client, unsigned which, uint64_t now_ms)
-{
-    struct hash *hash = &since_of(client)->hashes[which];
-    uint64_t now_us = relock_clock_now_us();
-    struct found found = count(client, which, now_us);
-    struct relock_hold *at = relock_client_next_hold(client, NULL);
-    unsigned n_parts = 0;
-
-    if (found.n_new == 0 && (found.n > 0 ? hash->resend_ms > now_ms : !hash->may_exist)) {
-        if (hash->n_written > 2 * found.n + STALE_MOST)
-            hash->is_begun = false;
-        return false;
-    }
-    do {
-        size_t n = found.n_new < HOLDS_MOST ? found.n_new : HOLDS_MOST;
-        struct part *part = make_part(client, which, n);
-
-        if (!part)
-            return false;
-        at = fill(client, part, n, at, now_us);
-        found.n_new -= n;
-        post(client, part, found.n > 0 ? found.keep_ms : 0);
-    } while (found.n_new > 0 && ++n_parts < PARTS_MOST);
-    return found.n_new > 0;
+    return again_ms;
 }
 
 STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_since *since = RELOCK_CONTAINER(struct relock_since, timer, timer);
     struct relock_client *client = since->client;
-    uint64_t from_us = relock_clock_now_us(), pause_ms = since->long_ms / 2;
+    uint64_t from_us = relock_clock_now_us(), again_ms = 0;
 
-    for (unsigned i = 0; i < HASHES && !since->is_over && since->refused_until_ms <= now_ms; i++)
-        if (since->hashes[i].n_sent == 0 && record(client, i, now_ms))
-            pause_ms = PAUSE_LEAST_MS;
-    pause_ms = relock_clock_later(pause_ms, PAUSE_LEAST_MS);
-    pause_ms = relock_clock_later(pause_ms, SCAN_SHARE * (relock_clock_now_us() - from_us) / 1000);
-    if (!since->is_over)
-        relock_client_set_timer(client, &since->timer, relock_clock_in(pause_ms));
+    if (since->refused_until_ms > now_ms) {
+        since->is_round = false;
+        since->is_soon = false;
+        if (relock_client_next_hold(client, NULL))
+            look_by(client, since->refused_until_ms);
+        return;
+    }
+    since->is_late = has_sent(client); /* on_written goes on */
+    if (since->is_late)
+        return;
+    if (!since->is_round)
+        begin_round(client);
+    visit_some(client);
+    if (!client->guarded.to_visit)
+        again_ms = end_round(client, now_ms);
+    since->rests_until_ms = relock_clock_in(
+        relock_clock_later(PAUSE_LEAST_MS, SCAN_SHARE * (relock_clock_now_us() - from_us) / 1000));
+    if (again_ms != RELOCK_NEVER)
+        look_by(client, again_ms);
 }
 
 /* ---- the life of the client ---------------------------------------------------------------- */
+
+/* A client without holds does not wake up for this. */
+STEP void holds_change(struct relock_client *client)
+{
+    struct relock_since *since = since_of(client);
+
+    if (since->is_soon)
+        return;
+    since->is_soon = true;
+    look_by(client, relock_clock_in(since->long_ms / 2));
+}
 
 STEP void let_go(struct relock_client *client)
 {
@@ -300,12 +384,7 @@ STEP void let_go(struct relock_client *client)
 
 STEP bool is_drained(const struct relock_client *client)
 {
-    const struct relock_since *since = since_of(client);
-
-    for (unsigned i = 0; i < HASHES; i++)
-        if (since->hashes[i].n_sent > 0)
-            return false;
-    return true;
+    return !has_sent(client);
 }
 
 STEP void close_since(struct relock_client *client)
@@ -314,6 +393,7 @@ STEP void close_since(struct relock_client *client)
 }
 
 static const struct relock_client_hook_ops ops = {
+    .holds_change = holds_change,
     .let_go = let_go,
     .is_drained = is_drained,
     .close = close_since,
@@ -333,7 +413,5 @@ int relock_since_attach(struct relock_client *client)
     if (options->deadlock_ms > 0 && options->deadlock_ms != RELOCK_FOREVER)
         since->long_ms = options->deadlock_ms;
     relock_timer_init(&since->timer, fire);
-    /* There is no loop to be woken yet. */
-    relock_timer_set(&client->guarded.timers, &since->timer, relock_clock_in(since->long_ms / 2));
     return RELOCK_OK;
 }

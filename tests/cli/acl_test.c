@@ -279,7 +279,7 @@ static void a_shell_leaves_the_quoted_line_as_it_is(void **state)
                                         "SETUSER",
                                         "o'hara",
                                         "resetchannels",
-                                        "~it's \"a\" $x \\*{b}*",
+                                        "~it's?\"a\"?$x?\\*{b}*",
                                         "~relock_waits:{*",
                                         "&__redis__:invalidate",
                                         "&relock_client:{*",
@@ -292,6 +292,38 @@ static void a_shell_leaves_the_quoted_line_as_it_is(void **state)
 
     assert_int_equal(tool_wait(tool), 0);
     assert_words(tool_out(tool), words);
+}
+
+/* Redis takes no rights and no names of users with spaces. */
+static void no_line_has_further_words(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "acl", "spin", "--prefix", "a b\tc");
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), " ~a?b?c* "));
+    assert_tool(f, 125, "acl", "spin", "--user", "");
+    assert_tool(f, 125, "acl", "spin", "--user", "a b");
+    assert_int_equal(setenv("RELOCK_USER", "", 1), 0);
+    tool = tool_start(f, "acl", "spin");
+    unsetenv("RELOCK_USER");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "SETUSER locker resetchannels "));
+}
+
+static void redis_takes_the_rights_to_all_names(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool =
+        tool_start(f, "acl", "reentrant", "fair", "read-write", "--operator", "--user", USER);
+    const char *const begins = "ACL SETUSER " USER;
+    char text[RIGHTS_LEN];
+
+    assert_int_equal(tool_wait(tool), 0);
+    (void)snprintf(text, sizeof(text), "%s", tool_out(tool) + strlen(begins));
+    text[strcspn(text, "\n")] = '\0';
+    assert_non_null(strstr(text, " ~* "));
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, text));
 }
 
 static void a_prefix_with_a_brace_needs_no_further_one(void **state)
@@ -317,6 +349,8 @@ static void settings_that_need_further_rights_add_them(void **state)
         {"redis+sentinel://h,g/name/3", "+select", "+asking"},
         {"unix:///run/3?db=2", "+select", "+asking"},
         {"unix:///run/3", "+ping", "+select"},
+        {"", "+ping", "+select"},
+        {"db=3", "+ping", "+select"},
         {"rediss+cluster://h", "+spublish", "+select"},
         {"redis+cluster://h/2?pubsub=plain", "+asking", "+spublish"},
     };
@@ -444,6 +478,8 @@ int main(void)
         ACL_TEST(a_plain_lock_needs_just_its_rights),
         ACL_TEST(an_announced_plain_lock_needs_just_its_rights),
         TOOL_TEST(a_shell_leaves_the_quoted_line_as_it_is),
+        TOOL_TEST(no_line_has_further_words),
+        ACL_TEST(redis_takes_the_rights_to_all_names),
         TOOL_TEST(a_prefix_with_a_brace_needs_no_further_one),
         TOOL_TEST(settings_that_need_further_rights_add_them),
         ACL_TEST(an_operator_needs_just_its_rights),

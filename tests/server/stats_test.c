@@ -198,6 +198,11 @@ static void the_most_contended_names_come_first(void **state)
     assert_true(peer_unlock(f->probe, "once", PEER));
 }
 
+static bool has_lost(void *arg)
+{
+    return stats_of(arg).lost > 0;
+}
+
 /* By the time of its present owner. */
 static void the_oldest_hold_has_an_age(void **state)
 {
@@ -218,8 +223,10 @@ static void the_oldest_hold_has_an_age(void **state)
     assert_result(relock_unlock(old), RELOCK_OK);
     assert_true(stats_of(client).oldest_hold_us <= (now_ms() - before_ms - 18) * 1000);
     assert_true(stats_of(client).oldest_hold_us > 0);
-    assert_result(relock_unlock(new), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL new"), 1);
+    assert_true(wait_until(has_lost, client, SOON_MS));
     assert_int_equal(stats_of(client).oldest_hold_us, 0);
+    assert_result(relock_unlock(new), RELOCK_LOST);
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */

@@ -64,9 +64,9 @@ static unsigned long database_of(const char *url, int n_slashes)
 {
     const char *at = strstr(url, "://"), *query = strstr(url, "db=");
 
-    if (query && (query[-1] == '?' || query[-1] == '&'))
+    if (query && query > url && (query[-1] == '?' || query[-1] == '&'))
         return strtoul(query + 3, NULL, 10);
-    for (at = at ? at + 2 : ""; at && n_slashes > 0; n_slashes--)
+    for (at = at ? at + 2 : NULL; at && n_slashes > 0; n_slashes--)
         at = strchr(at + 1, '/');
     return at && !begins_with(url, "unix:") ? strtoul(at + 1, NULL, 10) : 0;
 }
@@ -135,6 +135,10 @@ static int run_acl(const struct command *self, int argc, char **argv)
 
     read_options(&acl, argc, argv);
     session_read(&acl.args, &options);
+    if (!acl.user)
+        acl.user = options.user && *options.user ? options.user : USER;
+    if (!*acl.user || acl.user[strcspn(acl.user, " \t\n\v\f\r")])
+        args_refuse(&acl.args, "the name of a Redis user is not empty and has no spaces");
     rights.prefix = acl.prefix ? acl.prefix : options.name_prefix ? options.name_prefix : "";
     for (int i = optind; i < argc; i++)
         (void)rights_add(&rights, argv[i]);
@@ -142,7 +146,7 @@ static int run_acl(const struct command *self, int argc, char **argv)
         (void)rights_add(&rights, "operator");
     add_for_server(&rights, &options);
     (void)fputs("ACL SETUSER", stdout);
-    print_word(&acl, acl.user ? acl.user : options.user ? options.user : USER);
+    print_word(&acl, acl.user);
     print_word(&acl, "resetchannels");
     for (size_t i = 0; i < rights.n; i++)
         print_word(&acl, rights.words[i]);

@@ -12,7 +12,7 @@
 #define HOLD NAMES HOLD_ELSEWHERE
 #define HOLD_ELSEWHERE                                                  \
     "~relock_waits:{* &__redis__:invalidate &relock_client:{* " CONNECT \
-    "+ping +hset +hget +exists +del +pexpire "                          \
+    "+ping +hset +hget +exists +del +unlink +pexpire "                  \
     "+pexpireat +pttl +time +publish +subscribe "                       \
     "+client|tracking +client|caching "
 #define HASH "+hexists +hgetall "
@@ -113,11 +113,22 @@ static void *must(void *memory)
     abort();
 }
 
+/* Redis refuses rights with a space, for which any character stands then. */
+static char *make_pattern(const char *prefix)
+{
+    char *pattern = must(text_pattern(prefix));
+
+    for (char *at = pattern; *at; at++)
+        if (strchr(" \t\n\v\f\r", *at))
+            *at = '?';
+    return pattern;
+}
+
 /* If a name has a brace, the library adds none to its other keys and channels, but to those of a
  * latch; the line of waiting clients then has a colon there. */
 static char *write_word(const char *prefix, const char *word, size_t len)
 {
-    char *pattern = must(text_pattern(prefix));
+    char *pattern = make_pattern(prefix);
     char *out = must(malloc(len + strlen(pattern) + 1)), *at = out;
     bool has_brace = strchr(prefix, '{') != NULL;
     bool is_latch =
@@ -168,7 +179,9 @@ bool rights_add(struct rights *rights, const char *name)
     for (const char *word = row ? row->words : ""; *word;) {
         size_t len = strcspn(word, " ");
 
-        insert(rights, write_word(rights->prefix, word, len));
+        /* Redis refuses further keys behind `~*`. */
+        if (*word != '~' || *rights->prefix || strncmp(word, "~%* ", 4) == 0)
+            insert(rights, write_word(rights->prefix, word, len));
         word += len + strspn(word + len, " ");
     }
     return row != NULL;

@@ -102,10 +102,24 @@ void relock_holds_end_confirming(struct relock_client *client, struct relock_hol
     DL_DELETE2(client->guarded.confirming, hold, confirm->prev, confirm->next);
 }
 
+static void tell_layers(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_client_hook *hook;
+
+    RELOCK_HOOKS_FOREACH(client, hook, holds_change)
+    {
+        hook->ops->holds_change(client);
+    }
+}
+
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
         return;
+    if (client->guarded.to_visit == hold)
+        client->guarded.to_visit = relock_client_next_hold(client, hold);
+    if (hold->is_recorded)
+        tell_layers(client);
     relock_tracked_drop(hold);
     relock_holds_end_confirming(client, hold);
     relock_observer_drop_all(client, hold);
@@ -134,7 +148,8 @@ uint64_t relock_holds_oldest_us(const struct relock_client *client)
     const struct relock_hold *hold;
 
     RELOCK_HOLDS_FOREACH(client, hold)
-    if (hold->count > 0 && !hold->detached && hold->since_us < since_us)
+    if (hold->count > 0 && !hold->detached && relock_hold_is_held(hold) &&
+        hold->since_us < since_us)
         since_us = hold->since_us;
     return now_us - since_us;
 }
@@ -196,6 +211,8 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     hold->has_owner = true;
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
+    hold->is_recorded = false; /* that was of another owner */
+    tell_layers(client);
 }
 
 /* When a hold is renewed whose last renewal was sent at `sent_ms`, if the next one comes forward by

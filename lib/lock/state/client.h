@@ -165,6 +165,10 @@ struct relock_client_hook_ops {
     /* A wait that began is over. */
     void (*wait_ends)(struct relock_client *client, struct relock_waiter *waiter);
 
+    /* An owner has got a hold, from Redis or from another owner; or a hold that `is_recorded` has
+     * ended. */
+    void (*holds_change)(struct relock_client *client);
+
     /* A message has come to the inbox. Returns whether it is for this layer. */
     bool (*hear)(struct relock_client *client, struct relock_text message);
 
@@ -241,6 +245,7 @@ struct relock_client {
 
         struct relock_table resources;     /* by name: see resource.h */
         struct relock_pool holds;          /* all, including those not yet granted */
+        struct relock_hold *to_visit;      /* of these: where look/since.c goes on, or NULL */
         struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
         struct relock_shortcut *shortcuts; /* that are open */
         struct relock_batches batches;     /* changed by batch.c alone */

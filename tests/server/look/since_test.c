@@ -10,6 +10,7 @@
 #define LEASE_MS 30000
 #define SHORT_MS 1200 /* a lease; records are sent anew after a third of it */
 #define N_HOLDS 3000
+#define SCAN 1024 /* holds that one visits */
 #define RECORDS "relock_waits:*:since"
 
 struct seen {
@@ -139,6 +140,7 @@ static void many_holds_are_recorded(void **state)
     static struct relock_lock *locks[N_HOLDS];
     struct fixture *f = *state;
     struct relock_client *client = recorder(f, slow_ms(LEASE_MS));
+    long long n_unlinks;
 
     for (int i = 0; i < N_HOLDS; i++) {
         char name[32];
@@ -148,11 +150,20 @@ static void many_holds_are_recorded(void **state)
         assert_result(relock_lock(locks[i]), RELOCK_OK);
     }
     assert_true(wait_until(has_all, f, SOON_MS));
+    /* A scan that is to go on at a hold does so behind it when that has ended. */
+    for (int i = SCAN; i < SCAN + 40; i++) {
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+        let_pass(2);
+    }
+    for (int i = SCAN; i < SCAN + 40; i++)
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+    n_unlinks = probe_calls(f->probe, "unlink");
     for (int i = 0; i < N_HOLDS; i++) {
         assert_result(relock_unlock(locks[i]), RELOCK_OK);
         relock_lock_free(locks[i]);
     }
     assert_true(wait_until(has_no_records, f, SOON_MS));
+    assert_true(probe_calls(f->probe, "unlink") > n_unlinks); /* DEL would block the server */
 }
 
 /* Fields of holds that have ended do not pile up. */
@@ -176,6 +187,64 @@ static void the_record_does_not_grow(void **state)
     assert_in_range(most, 60, 72);
     assert_result(relock_unlock(stays), RELOCK_OK);
     assert_true(wait_until(has_no_records, f, SOON_MS));
+}
+
+/* Also if each look at the holds finds new ones. */
+static void the_record_does_not_grow_under_load(void **state)
+{
+    enum { N_LOCKS = 16, N_STEPS = 480, PAUSE_MS = 4 };
+    struct fixture *f = *state;
+    struct relock_client *client = recorder(f, slow_ms(LEASE_MS));
+    struct relock_lock *locks[N_LOCKS];
+    long long n, most = 0;
+
+    for (int i = 0; i < N_LOCKS; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "lock:%d", i);
+        locks[i] = fixture_lock(f, client, name);
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+    }
+    for (int i = 0; i < N_STEPS; i++) {
+        assert_result(relock_unlock(locks[i % N_LOCKS]), RELOCK_OK);
+        assert_result(relock_lock(locks[i % N_LOCKS]), RELOCK_OK);
+        let_pass(PAUSE_MS);
+        n = probe_int(f->probe, "HLEN %s", *records(f) ? records(f) : "none");
+        most = n > most ? n : most;
+    }
+    print_message("%lld fields at most\n", most);
+    assert_in_range(most, N_LOCKS / 2, 4 * N_LOCKS + 65);
+    for (int i = 0; i < N_LOCKS; i++)
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+    assert_true(wait_until(has_no_records, f, SOON_MS));
+}
+
+static bool is_recorded_anew(void *arg)
+{
+    return held_ms(arg) >= 0 && ((struct seen *)arg)->held_ms < 250;
+}
+
+/* It has the number in Redis of the hold before. */
+static void a_kept_lock_is_recorded_anew_for_its_next_owner(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.deadlock_ms = LONG_MS, .keep_ms = 3600000});
+    struct seen seen = {.client = fixture_client(f, NULL)};
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_lock *other = fixture_lock(f, client, "other");
+
+    assert_result(relock_lock(other), RELOCK_OK); /* the record stays */
+    assert_result(relock_lock(lock), RELOCK_OK);
+    let_pass(1000);
+    assert_true(wait_until(is_known, &seen, SOON_MS));
+    assert_true(seen.held_ms > 900);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).reused, 1);
+    assert_true(wait_until(is_recorded_anew, &seen, SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(other), RELOCK_OK);
 }
 
 static void a_user_without_the_right_is_not_told_and_holds_its_locks(void **state)
@@ -211,6 +280,8 @@ int main(void)
         SERVER_TEST(a_record_that_is_lost_is_written_anew),
         SERVER_TEST(many_holds_are_recorded),
         SERVER_TEST(the_record_does_not_grow),
+        SERVER_TEST(the_record_does_not_grow_under_load),
+        SERVER_TEST(a_kept_lock_is_recorded_anew_for_its_next_owner),
         SERVER_TEST(a_user_without_the_right_is_not_told_and_holds_its_locks),
     };
 

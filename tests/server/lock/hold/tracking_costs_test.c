@@ -1,5 +1,6 @@
 /* Client tracking: what it costs, and a program without it. */
 #include "support/kinds.h"
+#include "support/probe_wait.h"
 #include "support/tracked.h"
 
 #include <dirent.h>
@@ -204,6 +205,26 @@ static void a_free_lock_seldom_wakes_the_io_thread(void **state)
     assert_in_range(n, 0, 15 + took_ms / 30);
 }
 
+/* Not even to look for holds that last, after it had such a hold. */
+static void a_client_without_holds_does_not_wake_up(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &(struct relock_options){.deadlock_ms = 40});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    char key[64];
+    long n;
+
+    (void)snprintf(key, sizeof(key), "relock_waits:{%s}:since", relock_client_id(client));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(probe_wait_key(f->probe, key));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, key, SOON_MS));
+    let_pass(300);
+    n = io_sleeps();
+    let_pass(1000);
+    assert_in_range(io_sleeps() - n, 0, 10);
+}
+
 static void a_program_can_do_without(void **state)
 {
     struct fixture *f = *state;
@@ -227,6 +248,7 @@ int main(void)
         KINDS_TEST(a_level_costs_one_check_at_most),
         KINDS_TEST(a_lock_that_changes_all_the_time_is_checked_seldom),
         KINDS_TEST_OF(a_free_lock_seldom_wakes_the_io_thread, reentrant),
+        SERVER_TEST(a_client_without_holds_does_not_wake_up),
         KINDS_TEST(a_program_can_do_without),
     };
 
