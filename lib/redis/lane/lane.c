@@ -43,9 +43,6 @@
 /* With more replies to read, a call waits for its own, and so reads them. */
 #define POSTED_MAX 32
 
-/* One round trip in so many is measured. */
-#define TRIPS_FOR_ONE 16
-
 /* How often a lane that cannot connect looks for a connection that the I/O thread gave away. */
 #define CONNECT_MS 100
 
@@ -208,34 +205,10 @@ static void note(struct relock_lane *lane, int result)
         relock_spare_want(lane->spare);
 }
 
-/* Exchanges have gone out at `sent_us` over a connection on which nothing else was in flight, and
- * these have ended. */
-static void measure(struct relock_lane *lane, uint64_t sent_us, const struct relock_exchange *ended)
-{
-    const struct relock_exchange *at;
-    uint64_t others_us = 0, took_us;
-
-    if (!lane->distance || lane->n_trips++ % TRIPS_FOR_ONE != 0)
-        return;
-    took_us = relock_clock_now_us() - sent_us;
-    DL_FOREACH(ended->next, at)
-    others_us += RELOCK_COMMAND_US;
-    relock_distance_learn(lane->distance, relock_clock_left(others_us, took_us));
-}
-
-/* The next connection may lead elsewhere. */
-static void forget_distance(struct relock_lane *lane)
-{
-    lane->n_trips = 0;
-    if (lane->distance)
-        relock_distance_forget(lane->distance);
-}
-
 /* Returns RELOCK_AGAIN when the caller is to look at its deadline and call again. */
 static int connect_or_adopt(struct relock_lane *lane, uint64_t deadline_ms)
 {
     struct relock_sync_conn *conn = &lane->inflight.conn;
-    uint64_t n_ready = conn->n_ready;
     struct relock_loan loan;
     int r;
 
@@ -246,8 +219,6 @@ static int connect_or_adopt(struct relock_lane *lane, uint64_t deadline_ms)
         deadline_ms = relock_clock_sooner(deadline_ms, relock_clock_in(CONNECT_MS));
     r = relock_sync_conn_connect(conn, deadline_ms);
     note(lane, r);
-    if (conn->n_ready != n_ready)
-        forget_distance(lane);
     return r;
 }
 
@@ -493,17 +464,15 @@ static void end_all(struct relock_lane *lane, struct relock_exchange *own,
 
 /* ---- the thread of an exchange -------------------------------------------------------------- */
 
-/* `sent`: the result of sending, at `now_us`. `was_idle`: nothing was in flight before. */
+/* `sent`: the result of sending, at `now_ms`. */
 static void receive(struct relock_lane *lane, struct relock_exchange *own, int sent,
-                    uint64_t now_us, bool was_idle)
+                    uint64_t now_ms)
 {
     struct relock_exchange *ended = NULL;
     int r = sent;
 
     if (r == RELOCK_OK)
-        r = read_replies(lane, own, now_us / 1000, &ended);
-    if (ended && was_idle)
-        measure(lane, now_us, ended);
+        r = read_replies(lane, own, now_ms, &ended);
     if (r < 0 || r == RELOCK_REPLICA)
         fail_all(lane, r, &ended);
     if (ended)
@@ -513,12 +482,11 @@ static void receive(struct relock_lane *lane, struct relock_exchange *own, int s
 static void drive_on(struct relock_lane *lane, struct relock_exchange *own)
 {
     int r = open_conn(lane, own);
-    bool was_idle = !lane->inflight.exchanges;
-    uint64_t now_us = relock_clock_now_us();
+    uint64_t now_ms = relock_clock_now_ms();
 
     if (r == RELOCK_OK)
-        r = send_queue(lane, own, now_us / 1000);
-    receive(lane, own, r, now_us, was_idle);
+        r = send_queue(lane, own, now_ms);
+    receive(lane, own, r, now_ms);
 }
 
 static bool can_send_at_once(const struct relock_lane *lane, const struct relock_exchange *own,
@@ -537,15 +505,12 @@ static bool can_send_at_once(const struct relock_lane *lane, const struct relock
  * queue. */
 static void begin(struct relock_lane *lane, struct relock_exchange *own)
 {
-    bool was_idle = !lane->inflight.exchanges;
-    uint64_t now_us = relock_clock_now_us();
+    uint64_t now_ms = relock_clock_now_ms();
     struct relock_exchange *exchanges = NULL;
-    int r;
 
-    if (can_send_at_once(lane, own, now_us / 1000)) {
+    if (can_send_at_once(lane, own, now_ms)) {
         DL_APPEND(exchanges, own);
-        r = relock_inflight_send(&lane->inflight, exchanges, now_us / 1000);
-        receive(lane, own, r, now_us, was_idle);
+        receive(lane, own, relock_inflight_send(&lane->inflight, exchanges, now_ms), now_ms);
         return;
     }
     relock_mutex_lock(&lane->mutex);
@@ -631,8 +596,6 @@ int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uin
         (void)atomic_fetch_sub(&lane->n_posted, 1);
         return RELOCK_AGAIN;
     }
-    if (lane->distance)
-        atomic_store(&lane->distance->has_posted, true);
     if (!drives)
         return RELOCK_OK; /* it may have ended */
     exchange->deadline_ms = deadline_ms;

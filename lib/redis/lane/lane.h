@@ -31,7 +31,6 @@
 
 struct redisReply;
 struct relock_conn_id;
-struct relock_distance;
 struct relock_orphan;
 struct relock_spare;
 
@@ -140,12 +139,10 @@ struct relock_lane {
         bool only_takes;               /* the driver is the I/O thread, which sends nothing */
     } guarded;                         /* by mutex */
 
-    struct relock_inflight inflight;  /* the driver only */
-    atomic_bool retired;              /* set by any thread, reset by the driver */
-    atomic_uint n_posted;             /* posted and not ended; any thread */
-    struct relock_spare *spare;       /* constant: a connection to use, if it is there; or NULL */
-    struct relock_distance *distance; /* constant: of the server, to measure; or NULL */
-    unsigned n_trips;                 /* over this connection, alone on it; the driver only */
+    struct relock_inflight inflight; /* the driver only */
+    atomic_bool retired;             /* set by any thread, reset by the driver */
+    atomic_uint n_posted;            /* posted and not ended; any thread */
+    struct relock_spare *spare;      /* constant: a connection to use, if it is there; or NULL */
 
     /* set by the driver, or while no thread uses the lane */
     atomic_bool is_up;                  /* it was connected when it was last used */

@@ -50,44 +50,11 @@ void relock_spare_want(struct relock_spare *spare)
         relock_loop_wake(loop);
 }
 
-/* ---- the distance --------------------------------------------------------------------------- */
-
-/* The shortest of so many counts: others are long because the machine is busy. */
-#define N_MEASURED 64
-
-static void begin_anew(struct relock_distance *distance, uint64_t round_trip_us)
-{
-    atomic_store(&distance->round_trip_us, round_trip_us);
-    atomic_store(&distance->next_us, UINT64_MAX);
-    atomic_store(&distance->n_next, 0);
-}
-
-void relock_distance_forget(struct relock_distance *distance)
-{
-    begin_anew(distance, 0);
-}
-
-void relock_distance_learn(struct relock_distance *distance, uint64_t us)
-{
-    uint64_t shortest_us = relock_clock_sooner(us > 0 ? us : 1, atomic_load(&distance->next_us));
-    uint64_t before_us = atomic_load(&distance->round_trip_us);
-
-    atomic_store(&distance->next_us, shortest_us);
-    if (before_us == 0 || shortest_us < before_us ||
-        atomic_fetch_add(&distance->n_next, 1) + 1 >= N_MEASURED)
-        begin_anew(distance, shortest_us);
-}
-
 /* ---- lanes and their users ------------------------------------------------------------------ */
 
 /* With half as many calls again as lanes, or more, they share this many. docs/performance.md#lanes
  * has the figures. */
 #define SHARED_MIN 2
-
-/* Of a near server, so many share a single lane, up to twice as many as there are lanes. A server
- * is near if it answers a call alone so soon that these would send it more than it can run. Then
- * batches save work, and nobody waits for the distance. */
-#define NEAR_MIN 4
 
 /* How long calls leave a lane alone whose connection is to be given away. */
 #define CLAIM_MS 200
@@ -120,7 +87,6 @@ struct relock_lanes {
         uint64_t claimed_until_ms;
     } guarded;                 /* by mutex */
     struct relock_spare spare; /* from the I/O thread, for the next lane that connects */
-    struct relock_distance distance;
     unsigned n;
     struct slot slots[];
 };
@@ -133,13 +99,10 @@ int relock_lanes_new(const struct relock_server *server, unsigned n, struct relo
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
     relock_mutex_init(&new->spare.mutex);
-    relock_distance_forget(&new->distance);
-    atomic_init(&new->distance.has_posted, false);
     new->n = n;
     for (unsigned i = 0; i < n; i++) {
         relock_lane_init(&new->slots[i].lane, server);
         new->slots[i].lane.spare = &new->spare;
-        new->slots[i].lane.distance = &new->distance;
     }
     *lanes = new;
     return RELOCK_OK;
@@ -192,13 +155,6 @@ static bool is_better(const struct slot *slot, const struct slot *than)
     return slot->n_users == 0 && slot->left_nth > than->left_nth;
 }
 
-static bool is_near(const struct relock_lanes *lanes, unsigned n_users)
-{
-    uint64_t us = atomic_load_explicit(&lanes->distance.round_trip_us, memory_order_relaxed);
-
-    return us > 0 && us < n_users * RELOCK_COMMAND_US && !atomic_load(&lanes->distance.has_posted);
-}
-
 /* Of how many lanes a further call may join one. The more calls share lanes, the fewer lanes they
  * share, so that batches grow: each call more than there are lanes takes two away. */
 static unsigned n_to_share(const struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
@@ -206,8 +162,6 @@ static unsigned n_to_share(const struct relock_lanes *lanes) RELOCK_REQUIRES(lan
     unsigned n_users = lanes->guarded.n_users + 1;
     unsigned n_away;
 
-    if (n_users >= NEAR_MIN && n_users <= 2 * lanes->n && is_near(lanes, n_users))
-        return 1;
     if (n_users <= lanes->n)
         return lanes->n;
     n_away = 2 * (n_users - lanes->n);
@@ -255,7 +209,7 @@ static struct slot *search(struct relock_lanes *lanes, bool alone) RELOCK_REQUIR
 static struct slot *last_left(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     struct slot *left = lanes->guarded.left;
-    bool is_first = left && left->n_users == 0 && n_to_share(lanes) == lanes->n;
+    bool is_first = left && left->n_users == 0 && lanes->guarded.n_users < lanes->n;
 
     return is_first && !is_to_avoid(lanes, left) ? left : NULL;
 }

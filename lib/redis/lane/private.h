@@ -177,24 +177,6 @@ bool relock_spare_take(struct relock_spare *spare, struct relock_loan *loan);
 /* A call has no connection, or waits for one for long: has the I/O thread look at `is_wanted`. */
 void relock_spare_want(struct relock_spare *spare);
 
-/* How far away the server is, as its lanes have measured. Any thread: a measurement that meets
- * another one may be lost. */
-struct relock_distance {
-    atomic_uint_fast64_t round_trip_us; /* the shortest of the last ones; 0: unknown */
-    atomic_uint_fast64_t next_us;       /* the shortest of those after them */
-    atomic_uint n_next;                 /* of which there are so many */
-    atomic_bool has_posted;             /* a call has: such calls read each other's answers */
-};
-
-/* A server runs no more than one command in this time. It is a rough figure. */
-#define RELOCK_COMMAND_US 10
-
-/* A command alone would have had its reply after this time. */
-void relock_distance_learn(struct relock_distance *distance, uint64_t us);
-
-/* There is a new connection, perhaps to another server. */
-void relock_distance_forget(struct relock_distance *distance);
-
 /* ---- succession ------------------------------------------------------------------------------ */
 
 /*

@@ -74,25 +74,6 @@ static void of_several_replies_the_last_two_are_kept(void **state)
     relock_reply_free(asking[0].exchange.before);
 }
 
-/* As if the server before had answered at once. */
-static void a_new_connection_measures_anew_how_long_a_reply_takes(void **state)
-{
-    enum { TAKES_MS = 20 };
-    struct relock_distance distance;
-
-    (void)state;
-
-    relock_distance_forget(&distance);
-    relock_distance_learn(&distance, 1);
-    lane->distance = &distance;
-    script_welcome(script, 7);
-    asking_begin(0, 'a', 1, soon());
-    let_pass(TAKES_MS);
-    script_answer(script, "$1\r\na\r\n");
-    asking_has_answer(0);
-    assert_true(atomic_load(&distance.round_trip_us) >= TAKES_MS * 1000);
-}
-
 /* ---- failures ------------------------------------------------------------------------------ */
 
 static void a_broken_connection_ends_all_exchanges_and_says_which_were_sent(void **state)
@@ -298,12 +279,10 @@ static void a_thread_that_stops_to_drive_leaves_long_commands_to_the_next(void *
 static void the_io_thread_sends_nothing(void **state)
 {
     struct relock_posted *posted = calloc(1, sizeof(*posted));
-    struct relock_distance distance = {0};
     struct relock_exchange *queued;
 
     (void)state;
 
-    lane->distance = &distance;
     script_welcome(script, 7);
     asking_begin(0, 'a', 1, soon());
     script_answer(script, "$1\r\na\r\n");
@@ -312,7 +291,6 @@ static void the_io_thread_sends_nothing(void **state)
     posted->exchange = asking[0].exchange;
     posted->fn = end_posted;
     assert_int_equal(relock_lane_post(lane, posted, soon()), RELOCK_OK);
-    assert_true(atomic_load(&distance.has_posted)); /* calls have a lane each from now on */
     script_expect(script, "ECHO p");
     script_answer(script, "$1\r\np\r\n");
     assert_true(script_played(script));
@@ -383,7 +361,6 @@ int main(void)
         ASKING_TEST(queued_commands_go_out_in_one_write_and_each_gets_its_reply),
         ASKING_TEST(the_driving_goes_on_while_others_have_no_answer),
         ASKING_TEST(of_several_replies_the_last_two_are_kept),
-        ASKING_TEST(a_new_connection_measures_anew_how_long_a_reply_takes),
         ASKING_TEST(a_reply_of_another_type_fails_all_that_is_in_flight),
         ASKING_TEST(a_surplus_reply_fails_the_exchange_that_it_came_with),
         ASKING_TEST(a_broken_connection_ends_all_exchanges_and_says_which_were_sent),

@@ -141,85 +141,6 @@ static void a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share(vo
     (void)relock_lanes_free(many);
 }
 
-#define N_LANES 8
-
-/* The lanes of so many calls at once, to a server at this distance. */
-static void join_at(uint64_t us, bool posts, struct relock_lane *joined[], int n)
-{
-    struct relock_lanes *many;
-
-    assert_int_equal(relock_lanes_new(atomic_load(&topology->nodes)->server, N_LANES, &many),
-                     RELOCK_OK);
-    assert_int_equal(relock_lanes_join(many, false, soon(), &joined[0]), RELOCK_OK);
-    relock_distance_learn(joined[0]->distance, us);
-    atomic_store(&joined[0]->distance->has_posted, posts);
-    for (int i = 1; i < n; i++)
-        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
-    for (int i = 0; i < n; i++)
-        relock_lanes_leave(many, joined[i]);
-    (void)relock_lanes_free(many);
-}
-
-static void calls_to_a_near_server_share_one_lane(void **state)
-{
-    enum { FEW = 3, ALL = 2 * N_LANES };
-    struct relock_lane *joined[ALL];
-
-    (void)state;
-
-    join_at(20, false, joined, ALL);
-    for (int i = 1; i < FEW; i++)
-        assert_ptr_not_equal(joined[i], joined[i - 1]);
-    for (int i = FEW; i < ALL; i++)
-        assert_ptr_equal(joined[i], joined[0]);
-}
-
-static void have_a_lane_each(uint64_t us, bool posts)
-{
-    struct relock_lane *joined[N_LANES];
-
-    join_at(us, posts, joined, N_LANES);
-    for (int i = 1; i < N_LANES; i++)
-        for (int earlier = 0; earlier < i; earlier++)
-            assert_ptr_not_equal(joined[i], joined[earlier]);
-}
-
-static void calls_to_a_distant_server_do_not(void **state)
-{
-    (void)state;
-
-    have_a_lane_each(200, false);
-}
-
-static void nor_do_calls_that_post_their_releases(void **state)
-{
-    (void)state;
-
-    have_a_lane_each(20, true);
-}
-
-static uint64_t after(struct relock_distance *distance, int n, uint64_t us)
-{
-    for (int i = 0; i < n; i++)
-        relock_distance_learn(distance, us);
-    return atomic_load(&distance->round_trip_us);
-}
-
-static void the_shortest_of_the_last_round_trips_counts(void **state)
-{
-    struct relock_distance distance;
-
-    (void)state;
-
-    relock_distance_forget(&distance);
-    assert_int_equal(after(&distance, 1, 300), 300);
-    assert_int_equal(after(&distance, 1, 20), 20);
-    assert_int_equal(after(&distance, 63, 300), 20);
-    assert_int_equal(after(&distance, 1, 200), 200); /* the server has moved */
-    relock_distance_forget(&distance);
-    assert_int_equal(atomic_load(&distance.round_trip_us), 0);
-}
-
 static int try_alone(void)
 {
     struct relock_lane *lane;
@@ -481,10 +402,6 @@ int main(void)
         TALK_TEST(the_more_calls_share_lanes_the_fewer_they_join),
         TALK_TEST(calls_spread_over_many_lanes_when_they_are_few_more_than_these),
         TALK_TEST(a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share),
-        TALK_TEST(calls_to_a_near_server_share_one_lane),
-        TALK_TEST(calls_to_a_distant_server_do_not),
-        TALK_TEST(nor_do_calls_that_post_their_releases),
-        TALK_TEST(the_shortest_of_the_last_round_trips_counts),
         TALK_TEST(a_lane_in_use_cannot_be_used_alone),
         TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
         TALK_TEST(a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone),
