@@ -208,8 +208,8 @@ static const struct relock_kind read_kind = {
 
 static struct relock_resource *new_side(const struct relock_kind *kind)
 {
-    struct relock_resource *side =
-        relock_resources_get(&client, kind, "invoices", strlen("invoices"), 0, &(const char *){NULL});
+    struct relock_resource *side = relock_resources_get(
+        &client, kind, "invoices", strlen("invoices"), 0, &(const char *){NULL});
 
     assert_non_null(side);
     return side;
