@@ -24,7 +24,7 @@ int relock_latch_new(struct relock_client *client, const char *name, struct relo
     struct relock_lock *lock;
     int r = relock_lock_make(client, &kind, name, latch ? &lock : NULL);
 
-    if (r == RELOCK_OK)
+    if (latch && r == RELOCK_OK)
         *latch = (struct relock_latch *)lock;
     return r;
 }

@@ -24,7 +24,7 @@ int relock_unleased_new(struct relock_client *client, const char *name,
     struct relock_lock *lock;
     int r = relock_lock_make(client, &kind, name, semaphore ? &lock : NULL);
 
-    if (r == RELOCK_OK)
+    if (semaphore && r == RELOCK_OK)
         *semaphore = (struct relock_unleased *)lock;
     return r;
 }

@@ -165,7 +165,7 @@ static const struct kind *kind_of(const struct redisReply *reply)
  * false if the holder is none of relock. */
 static bool find_record(const char *holder, char key[RELOCK_SINCE_KEY_MAX], const char **field)
 {
-    size_t len = strlen(holder), prefix = 2 * RELOCK_TOKENS_PREFIX;
+    size_t len = strlen(holder), prefix = (size_t)2 * RELOCK_TOKENS_PREFIX;
     bool is_token = strspn(holder, "0123456789abcdef") == len && len > prefix;
 
     if (!is_token && (len <= RELOCK_UUID_LEN || holder[RELOCK_UUID_LEN] != ':'))
