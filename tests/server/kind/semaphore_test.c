@@ -56,9 +56,12 @@ static void peer_takes(struct fixture *f, uint64_t lease_ms)
 
 static void peer_gives_back(struct fixture *f)
 {
-    assert_int_equal(probe_int(f->probe, "ZREM " OUT " " PEER_ID), 1);
-    assert_true(probe_int(f->probe, "INCRBY orders 1") > 0);
-    (void)probe_int(f->probe, "PUBLISH " CHANNEL " 1");
+    static const char script[] = "local n = redis.call('zrem', '" OUT "', '" PEER_ID "')\n"
+                                 "redis.call('incrby', 'orders', n)\n"
+                                 "redis.call('publish', '" CHANNEL "', '1')\n"
+                                 "return n";
+
+    assert_int_equal(probe_int(f->probe, "EVAL %s 0", script), 1);
 }
 
 static void assert_free(struct fixture *f, int64_t n_free, uint64_t n_out)
