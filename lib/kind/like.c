@@ -82,7 +82,7 @@ static const struct library *find(const char *name, size_t len)
     return NULL;
 }
 
-/* What the key has before the name: RELOCK_NAME_MAX bytes at most, without a NUL. */
+/* The part of the key before the name: RELOCK_NAME_MAX bytes at most, without a NUL. */
 struct prefix {
     char text[RELOCK_NAME_MAX];
     size_t len;

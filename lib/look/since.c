@@ -28,6 +28,7 @@
 /* Plain locks show the first bytes of their tokens, other locks the id of the client. */
 enum { BY_ID, BY_TOKEN, HASHES };
 
+/* Guarded as the struct that it is in. */
 struct hash {
     unsigned n_sent;    /* parts in flight */
     bool may_exist;     /* in Redis */
@@ -42,6 +43,7 @@ struct hash {
     uint64_t longest_ms; /* that one of them may last, or the watchdog's time */
 };
 
+/* Guarded by the mutex of the client; the timer, rounds and answers run on the I/O thread. */
 struct relock_since {
     struct relock_client_hook hook; /* the first field */
     struct relock_client *client;
@@ -57,7 +59,7 @@ struct relock_since {
     struct hash hashes[HASHES];
 };
 
-/* A part of a hash. */
+/* A part of a hash. Made under the mutex of the client, and constant once it is posted. */
 struct part {
     struct relock_outbox_entry entry;
     unsigned which;

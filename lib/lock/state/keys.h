@@ -81,10 +81,11 @@ size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, con
 size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char *side);
 
 /*
- * What scripts get for the permits of a hold, RELOCK_PERMIT_ID_LEN bytes: the id of a permit with
- * the number of permits in place of its index. An id is the first six bytes of the client's id, the
- * number of the hold as 8 bytes (the owner's, shifted by RELOCK_SERIAL_BITS, and the serial), and
- * the index of the permit in the hold, from 0. All numbers begin with their highest byte.
+ * The argument of scripts for the permits of a hold, RELOCK_PERMIT_ID_LEN bytes: the id of a permit
+ * with the number of permits in place of its index. An id is the first six bytes of the client's
+ * id, the number of the hold as 8 bytes (the owner's, shifted by RELOCK_SERIAL_BITS, and the
+ * serial), and the index of the permit in the hold, from 0. All numbers begin with their highest
+ * byte.
  */
 size_t relock_keys_permits(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
                            uint64_t n_permits);

@@ -205,7 +205,7 @@ static struct slot *search(struct relock_lanes *lanes, bool alone) RELOCK_REQUIR
     return best;
 }
 
-/* What a search mostly finds: the lane that was left last, if it is idle still. */
+/* The lane that was left last, if it is idle still. A search mostly ends with it. */
 static struct slot *last_left(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     struct slot *left = lanes->guarded.left;
