@@ -120,28 +120,28 @@ static void each_takes_of_the_same_permits(void **state)
     int64_t n;
     bool is;
 
-    assert_says(d, "set semaphore jobs 5", "yes");
+    assert_says(d, "set unleased jobs 5", "yes");
     assert_result(relock_unleased_try_set(semaphore, 9, &is), RELOCK_OK);
     assert_false(is);
     assert_result(relock_unleased_acquire(semaphore, 3, 0, NULL), RELOCK_OK);
-    assert_says(d, "number semaphore jobs", "2");
-    assert_says(d, "try semaphore jobs 3", "no");
-    assert_says(d, "try semaphore jobs 2", "yes");
+    assert_says(d, "number unleased jobs", "2");
+    assert_says(d, "try unleased jobs 3", "no");
+    assert_says(d, "try unleased jobs 2", "yes");
     assert_result(relock_unleased_acquire(semaphore, 1, 0, NULL), RELOCK_BUSY);
     assert_result(relock_unleased_release(semaphore, 4), RELOCK_OK);
-    assert_says(d, "release semaphore jobs 1", "ok");
+    assert_says(d, "release unleased jobs 1", "ok");
     assert_result(relock_unleased_available(semaphore, &n), RELOCK_OK);
     assert_int_equal(n, 5);
-    assert_says(d, "add semaphore jobs -7", "ok");
+    assert_says(d, "add unleased jobs -7", "ok");
     assert_result(relock_unleased_available(semaphore, &n), RELOCK_OK);
     assert_int_equal(n, -2);
     assert_result(relock_unleased_add(semaphore, 5), RELOCK_OK);
-    assert_says(d, "number semaphore jobs", "3");
-    assert_says(d, "drain semaphore jobs", "3");
-    assert_says(d, "release semaphore jobs 2", "ok");
+    assert_says(d, "number unleased jobs", "3");
+    assert_says(d, "drain unleased jobs", "3");
+    assert_says(d, "release unleased jobs 2", "ok");
     assert_result(relock_unleased_drain(semaphore, &n), RELOCK_OK);
     assert_int_equal(n, 2);
-    assert_says(d, "number semaphore jobs", "0");
+    assert_says(d, "number unleased jobs", "0");
 }
 
 static void our_releases_wake_redisson(void **state)
@@ -151,18 +151,18 @@ static void our_releases_wake_redisson(void **state)
     unsigned order;
 
     assert_result(relock_unleased_try_set(semaphore, 1, NULL), RELOCK_OK);
-    order = redisson_waits(d, "acquire semaphore jobs 2");
+    order = redisson_waits(d, "acquire unleased jobs 2");
     assert_result(relock_unleased_release(semaphore, 1), RELOCK_OK);
     assert_string_equal(player_answer(d->player, order), "ok");
-    order = redisson_waits(d, "acquire semaphore jobs 2");
+    order = redisson_waits(d, "acquire unleased jobs 2");
     assert_result(relock_unleased_add(semaphore, 3), RELOCK_OK);
     assert_string_equal(player_answer(d->player, order), "ok");
-    assert_says(d, "number semaphore jobs", "1");
+    assert_says(d, "number unleased jobs", "1");
 }
 
 static void redissons_releases_wake_us(void **state)
 {
-    static const char *const gives[] = {"release semaphore jobs 2", "add semaphore jobs 2"};
+    static const char *const gives[] = {"release unleased jobs 2", "add unleased jobs 2"};
     struct duet *d = *state;
     struct relock_client *client = duet_client(d);
     struct permits_wait wait = {semaphore_of(client, "jobs"), 2, RELOCK_FOREVER, NULL};
@@ -193,11 +193,11 @@ static void both_leave_absent_numbers_absent(void **state)
     assert_says(d, "delete latch start", "no");
     assert_result(relock_latch_delete(latch, &deleted), RELOCK_OK);
     assert_false(deleted);
-    assert_says(d, "drain semaphore jobs", "0");
+    assert_says(d, "drain unleased jobs", "0");
     assert_result(relock_unleased_drain(semaphore, &n), RELOCK_OK);
     assert_int_equal(n, 0);
-    assert_says(d, "try semaphore jobs 1", "no");
-    assert_says(d, "number semaphore jobs", "0");
+    assert_says(d, "try unleased jobs 1", "no");
+    assert_says(d, "number unleased jobs", "0");
     assert_int_equal(probe_int(duet_probe(d, "start"), "EXISTS start"), 0);
     assert_int_equal(probe_int(duet_probe(d, "jobs"), "EXISTS jobs"), 0);
 }
@@ -212,18 +212,18 @@ static void both_treat_the_expiry_alike(void **state)
     for (int i = 0; i < 2; i++) {
         probe_int(probe, "SET jobs 1 PX %d", NEVER_MS);
         if (i == 0)
-            assert_says(d, "release semaphore jobs 1", "ok");
+            assert_says(d, "release unleased jobs 1", "ok");
         else
             assert_result(relock_unleased_release(semaphore, 1), RELOCK_OK);
         assert_true(probe_pttl(probe, "jobs") > 0);
         if (i == 0)
-            assert_says(d, "add semaphore jobs 1", "ok");
+            assert_says(d, "add unleased jobs 1", "ok");
         else
             assert_result(relock_unleased_add(semaphore, 1), RELOCK_OK);
         assert_int_equal(probe_pttl(probe, "jobs"), -1);
         probe_int(probe, "SET jobs 3 PX %d", NEVER_MS);
         if (i == 0)
-            assert_says(d, "drain semaphore jobs", "3");
+            assert_says(d, "drain unleased jobs", "3");
         else
             assert_result(relock_unleased_drain(semaphore, &(int64_t){0}), RELOCK_OK);
         assert_int_equal(probe_pttl(probe, "jobs"), -1);

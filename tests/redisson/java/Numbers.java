@@ -4,7 +4,7 @@ import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
 /**
- * Redisson's latches and semaphores, whose kinds are "latch" and "semaphore".
+ * Redisson's latches, of the kind "latch", and its semaphores without leases, of the kind "unleased".
  *
  * <pre>
  * set N                    yes, no
@@ -12,10 +12,10 @@ import org.redisson.api.RedissonClient;
  * down                     ok: a latch
  * await [WAIT_MS]          ok: a latch; with a time yes, no
  * delete                   yes, no: a latch
- * acquire N                ok: a semaphore
- * try N [WAIT_MS]          yes, no: a semaphore
- * release N, add N         ok: a semaphore
- * drain                    a number: a semaphore
+ * acquire N                ok: unleased
+ * try N [WAIT_MS]          yes, no: unleased
+ * release N, add N         ok: unleased
+ * drain                    a number: unleased
  * </pre>
  */
 final class Numbers {
@@ -23,7 +23,7 @@ final class Numbers {
     }
 
     static boolean has(String kind) {
-        return kind.equals("latch") || kind.equals("semaphore");
+        return kind.equals("latch") || kind.equals("unleased");
     }
 
     static String obey(RedissonClient client, String verb, String kind, String name, long[] numbers)
