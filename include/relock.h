@@ -1524,9 +1524,10 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
  * library makes the key of the name, and each release wakes its waiters as its own releases do.
  * `library` is one of these, and docs/sharing.md says what to mind about each:
  *
- *   bsm-redislock node-redlock redis-py redlock-py redlock-universal redsync
+ *   bsm-redislock node-redlock redis-py redlock-py redlock-universal redsync rslock
  *   sesamecare-redlock pottery python-redis-lock redis-semaphore simple-redis-mutex
  *   django-redis[:PREFIX:VERSION]  those of the cache [:1]
+ *   rueidislock[:PREFIX]           the KeyPrefix of the locker [rueidislock]
  *   shedlock[:ENVIRONMENT]         of the lock provider [default]
  *   spring-integration:REGISTRY    the key of the RedisLockRegistry
  *

@@ -50,6 +50,8 @@ static const struct relock_kind spring_integration = {
     XX("redlock-py", "", NULL, "", NULL)                                                 \
     XX("redlock-universal", "", NULL, "", NULL)                                          \
     XX("redsync", "", NULL, "", NULL)                                                    \
+    XX("rslock", "", NULL, "", NULL)                                                     \
+    XX("rueidislock", "", "rueidislock", ":0:", NULL)                                    \
     XX("sesamecare-redlock", "", NULL, "", NULL)                                         \
     XX("shedlock", "job-lock:", "default", ":", NULL)                                    \
     XX("simple-redis-mutex", "@simple-redis-mutex:lock-", NULL, "", &simple_redis_mutex) \

@@ -98,6 +98,7 @@ tools_of()
     node) echo "npm node" ;;
     go) echo "go" ;;
     java) echo "mvn java javac" ;;
+    rust) echo "cargo" ;;
     esac
 }
 
@@ -173,6 +174,22 @@ build_java()
     cp "$here/java/$1.java" Locks.java
     javac -nowarn -cp 'target/dependency/*' -d . Player.java Locks.java
     write_run 'java -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "target/dependency/*:." Player'
+}
+
+# As for Java.
+get_rust()
+{
+    mkdir src
+    cp "$here/rust/player.rs" src/main.rs
+    cp "$here/rust/Cargo.toml" .
+    "${in_time[@]}" cargo fetch --quiet
+}
+
+build_rust()
+{
+    cp "$here/rust/$1.rs" src/locks.rs
+    cargo build --quiet --offline
+    write_run target/debug/player
 }
 
 main "$@"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECTIONS "name=player" /* how their connections appear in CLIENT LIST */
-#define N_SERVERS 5               /* of a quorum */
+#define CONNECTIONS "=player" /* the name or the user of their connections, in CLIENT LIST */
+#define N_SERVERS 5           /* of a quorum */
 
 struct library {
     const char *name;   /* of its folder, which has the program "run" */
@@ -27,6 +27,8 @@ static const struct library libraries[] = {
     {"redis-semaphore", "redis-semaphore", "mutex:", true, NULL},
     {"redlock-py", "redlock-py", "", true, NULL},
     {"redlock-universal", "redlock-universal", "", false, NULL},
+    {"rslock", "rslock", "", true, NULL},
+    {"rueidislock", "rueidislock", "rueidislock:0:", true, NULL},
     {"sesamecare-redlock", "sesamecare-redlock", "", false, NULL},
     {"shedlock", "shedlock", "job-lock:default:", true, NULL},
     {"simple-redis-mutex", "simple-redis-mutex", "@simple-redis-mutex:lock-", true,
@@ -249,6 +251,8 @@ int duo_start(void **state)
         return -1;
     d->s = servers;
     d->s->f->neighbours = CONNECTIONS;
+    for (size_t i = 0; i < n_servers; i++)
+        probe_int(d->s->probe[i], "ACL SETUSER player on nopass ~* &* +@all");
     start_player(d);
     *state = d;
     return 0;

@@ -35,6 +35,9 @@ static void each_library_has_its_key(void **state)
         {"redlock-py", "orders"},
         {"redlock-universal", "orders"},
         {"redsync", "orders"},
+        {"rslock", "orders"},
+        {"rueidislock", "rueidislock:0:orders"},
+        {"rueidislock:shop", "shop:0:orders"},
         {"sesamecare-redlock", "orders"},
         {"shedlock", "job-lock:default:orders"},
         {"shedlock:test", "job-lock:test:orders"},
@@ -94,8 +97,8 @@ static void what_names_no_lock_is_refused(void **state)
     assert_true(log_wait(f->log,
                          "is none of bsm-redislock django-redis node-redlock pottery "
                          "python-redis-lock redis-py redis-semaphore redlock-py "
-                         "redlock-universal redsync sesamecare-redlock shedlock simple-redis-mutex "
-                         "spring-integration",
+                         "redlock-universal redsync rslock rueidislock sesamecare-redlock "
+                         "shedlock simple-redis-mutex spring-integration",
                          SOON_MS));
     assert_result(try_like(client, "redis", "orders"), RELOCK_E_INVALID);
     assert_result(try_like(client, "redis-py2", "orders"), RELOCK_E_INVALID);
