@@ -158,17 +158,20 @@ def cells(results, columns):
     return table(heads, rows)
 
 
-def other(result):
-    yield ""
+def figures(result):
+    """Without those that are compared with a target: `targets` has them."""
     if not result["lines"]:
-        yield f"{result['title']}: not measured: {result['note']}."
+        yield [f"**{result['title']}**", f"not measured: {result['note']}"]
         return
-    rows = [[f"{line['what']}, {line['unit']}", span(line)] for line in result["lines"]]
-    rows += [[check["what"], span(check)] for check in result["checks"] if "against" in check]
-    yield from table([result["title"], "median (min – max)"], rows)
-    if result["note"]:
-        yield ""
-        yield result["note"][0].upper() + result["note"][1:] + "."
+    judged = {check["line"] for check in result["checks"] if "reached" in check and "against" not in check}
+    note = f" {result['note'][0].upper()}{result['note'][1:]}." if result["note"] else ""
+    yield [f"**{result['title']}**{note}", ""]
+    for line in result["lines"]:
+        if line["id"] not in judged:
+            yield [f"{line['what']}, {line['unit']}".rstrip(", "), span(line)]
+    for check in result["checks"]:
+        if "against" in check and "reached" not in check:
+            yield [check["what"], span(check)]
 
 
 def matching(pattern, results):
@@ -178,9 +181,9 @@ def matching(pattern, results):
 
 
 def others(results, tabled):
-    for result in results:
-        if not any(result is shown for _, shown in tabled):
-            yield from other(result)
+    rest = [result for result in results if not any(result is shown for _, shown in tabled)]
+    yield ""
+    yield from table(["what", "median (min – max)"], [row for result in rest for row in figures(result)])
 
 
 def rows(run, peers):
