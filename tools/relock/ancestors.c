@@ -16,7 +16,7 @@ const char *ancestors_list(void)
     return list && *list ? list : NULL;
 }
 
-/* The id of a plain lock is the hold itself. Others have a number behind a colon. */
+/* The id of a plain lock or a permit is the hold itself. Others have a number behind a colon. */
 static bool is_of(const char *holder_id, const char *hold, size_t len)
 {
     return len > 0 && strncmp(holder_id, hold, len) == 0 &&
@@ -45,22 +45,48 @@ static int skip_login(const char *url, const char **rest)
     return (int)(host - url);
 }
 
-bool ancestors_add(const char *hold, const char *url, const char *name)
+/* Url and name as in a line of the list. NULL if there is no memory. */
+static char *describe(const char *url, const char *name)
 {
-    const char *list = ancestors_list(), *rest;
-    char *shown_name = text_escape(name), *shown_url, *all = NULL;
+    char *shown_name = text_escape(name), *shown_url, *both = NULL;
+    const char *rest;
     int scheme;
-    bool done;
 
     url = url ? url : DEFAULT_URL;
     scheme = skip_login(url, &rest);
     shown_url = text_escape(rest);
-    done = shown_name && shown_url &&
-           asprintf(&all, "%s%s%s\t%.*s%s\t%s", list ? list : "", list ? "\n" : "", hold, scheme,
-                    url, shown_url, shown_name) >= 0 &&
-           setenv(VARIABLE, all, 1) == 0;
-    free(all);
+    if (!shown_name || !shown_url ||
+        asprintf(&both, "%.*s%s\t%s", scheme, url, shown_url, shown_name) < 0)
+        both = NULL;
     free(shown_url);
     free(shown_name);
+    return both;
+}
+
+unsigned ancestors_count(const char *list, const char *url, const char *name)
+{
+    char *both = describe(url, name);
+    unsigned n = 0;
+
+    for (const char *line = list; both && line && *line; line += strcspn(line, "\n")) {
+        line += *line == '\n';
+        line += strcspn(line, "\t\n");
+        n += *line == '\t' && strcspn(line + 1, "\n") == strlen(both) &&
+             strncmp(line + 1, both, strlen(both)) == 0;
+    }
+    free(both);
+    return n;
+}
+
+bool ancestors_add(const char *hold, const char *url, const char *name)
+{
+    const char *list = ancestors_list();
+    char *both = describe(url, name), *all = NULL;
+    bool done = both &&
+                asprintf(&all, "%s%s%s\t%s", list ? list : "", list ? "\n" : "", hold, both) >= 0 &&
+                setenv(VARIABLE, all, 1) == 0;
+
+    free(all);
+    free(both);
     return done;
 }

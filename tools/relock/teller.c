@@ -12,24 +12,38 @@
 #define FIRST_MS 100
 #define LONGEST_MS 10000
 
+/* Whoever has one of several permits may release it. */
+static bool is_for_ever(const struct teller *teller, const char *name,
+                        const struct relock_holder *holder, const struct relock_permits *permits)
+{
+    unsigned n = ancestors_count(teller->ancestors, teller->url, name);
+
+    return ancestors_have(teller->ancestors, holder->id) && permits->n_free <= 0 &&
+           (permits->n_out <= 1 || permits->n_out <= n);
+}
+
 /* The client's name if Redis tells it, else the id. */
 static void say_who(const struct teller *teller, const char *name,
-                    const struct relock_holder *holder)
+                    const struct relock_holder *holder, const struct relock_permits *permits)
 {
     struct lock_list list = {0};
     const char *who = holder->id;
-    char more[32] = "";
+    unsigned n_same = teller->options->n_permits > 0 ? holder->hold_count : 1;
+    char more[32] = "", out_of[64] = "";
     FILE *out = stderr;
 
     if (lock_list_find_name(&list, teller->client, name) == RELOCK_OK && list.n == 1 &&
         strcmp(list.rows[0].holder.id, holder->id) == 0)
         who = lock_list_who(list.rows[0].client_name, holder->id);
-    if (holder->n_holders > 1)
-        (void)snprintf(more, sizeof(more), " and %u more", holder->n_holders - 1);
+    if (holder->n_holders > n_same)
+        (void)snprintf(more, sizeof(more), " and %u more", holder->n_holders - n_same);
+    if (teller->options->n_permits > 0)
+        (void)snprintf(out_of, sizeof(out_of), "%u of %lld permits are out, ", holder->n_holders,
+                       (long long)permits->n_free + (long long)permits->n_out);
     flockfile(out);
     (void)fputs("relock run: ", out);
     text_print(out, name);
-    (void)fputs(": waiting: held by ", out);
+    (void)fprintf(out, ": waiting: %sheld by ", out_of);
     text_print(out, who);
     (void)fprintf(out, "%s\n", more);
     funlockfile(out);
@@ -49,16 +63,20 @@ static void look_at(struct teller *teller, size_t i)
 {
     const char *name = teller->options->names[i];
     struct pollfd stop = {.fd = teller->stop_fd, .events = POLLIN};
+    struct relock_permits permits = {0}; /* of a lock: none is free */
     struct relock_holder holder;
 
     if (relock_who_holds(teller->locks[i], &holder) != RELOCK_OK || holder.n_holders == 0 ||
         is_own(teller, i, holder.id))
         return;
-    if (ancestors_have(teller->ancestors, holder.id)) {
+    if (teller->options->n_permits > 0 &&
+        relock_semaphore_read(teller->locks[i], &permits) != RELOCK_OK)
+        return;
+    if (is_for_ever(teller, name, &holder, &permits)) {
         atomic_store(&teller->refused, name);
         relock_cancel_fire(teller->cancel);
     } else if (!teller->options->is_quiet && !teller->is_told && poll(&stop, 1, 0) == 0) {
-        say_who(teller, name, &holder);
+        say_who(teller, name, &holder, &permits);
         teller->is_told = true;
     }
 }
