@@ -24,6 +24,7 @@ static void convert(int job)
     fflush(stdout);
     usleep(JOB_MS * 1000); /* converts a film, for example */
     printf("job %d ends\n", job);
+    fflush(stdout);
 }
 
 /* The first process sets the number. Returns RELOCK_E_INVALID if it is another one. */

@@ -90,24 +90,23 @@ extern "C" {
 /* ---- results ------------------------------------------------------------------------------ */
 
 /* Every result: name, value, text. Values never change. */
-#define RELOCK_STATUS_MAP(XX)                                                                 \
-    XX(OK, 0, "success")                                                                      \
-    XX(BUSY, -1, "another owner holds the lock, or it is reserved for a process that waits")  \
-    XX(TIMEOUT, -2,                                                                           \
-       "timed out: another owner holds the lock, or it is reserved for a process that waits") \
-    XX(CANCELLED, -3, "the wait was cancelled")                                               \
-    XX(LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken")     \
-    XX(NOT_OWNER, -5, "this owner does not hold the lock")                                    \
-    XX(E_NOMEM, -11, "out of memory")                                                         \
-    XX(E_INVALID, -12, "invalid argument")                                                    \
-    XX(E_CONN, -13, "Redis is unreachable or did not answer in time")                         \
-    XX(E_SERVER, -14, "Redis returned an error or is a replica")                              \
-    XX(E_AUTH, -15, "authentication failed or an ACL right is missing")                       \
-    XX(E_REPLICAS, -16, "too few replicas acknowledged the lock")                             \
-    XX(E_CLOSED, -17, "the client was shut down or freed")                                    \
-    XX(E_FORKED, -18, "the client was made before fork() and this is the child")              \
-    XX(E_DEADLOCK, -19, "this call would deadlock")                                           \
-    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")             \
+#define RELOCK_STATUS_MAP(XX)                                                             \
+    XX(OK, 0, "success")                                                                  \
+    XX(BUSY, -1, "not available: in use, reserved for a waiter, or not yet open")         \
+    XX(TIMEOUT, -2, "timed out: still in use, reserved for a waiter, or not yet open")    \
+    XX(CANCELLED, -3, "the wait was cancelled")                                           \
+    XX(LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken") \
+    XX(NOT_OWNER, -5, "this owner does not hold the lock")                                \
+    XX(E_NOMEM, -11, "out of memory")                                                     \
+    XX(E_INVALID, -12, "invalid argument")                                                \
+    XX(E_CONN, -13, "Redis is unreachable or did not answer in time")                     \
+    XX(E_SERVER, -14, "Redis returned an error or is a replica")                          \
+    XX(E_AUTH, -15, "authentication failed or an ACL right is missing")                   \
+    XX(E_REPLICAS, -16, "too few replicas acknowledged the lock")                         \
+    XX(E_CLOSED, -17, "the client was shut down or freed")                                \
+    XX(E_FORKED, -18, "the client was made before fork() and this is the child")          \
+    XX(E_DEADLOCK, -19, "this call would deadlock")                                       \
+    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")         \
     XX(E_NO_PERMITS, -21, "the number of permits of the semaphore was never set")
 
 enum relock_status {
