@@ -49,21 +49,21 @@ static const struct row {
     {"semaphore",
      HOLD LINE LEVELS PERMIT_CHANNEL
      "+get +set +incrby +decrby +zadd +zcard +zrange +zrangebyscore +zrem +zscore",
-     KIND},
-    {"unleased-semaphore",
+     TRIED},
+    {"unleased",
      NAMES CONNECT PERMIT_CHANNEL "+get +set +decrby +incrby +persist +publish +subscribe +ping",
-     KIND},
+     TRIED},
     {"latch",
      NAMES CONNECT "&redisson_countdownlatch__channel__{%* +get +set +decrby +del +publish "
                    "+subscribe +unsubscribe +ping",
-     KIND},
+     TRIED},
     {"operator",
      "~%* ~relock_waits:{* ~relock_waiters:{%* ~relock_waiters:turn:{%* " TOKEN QUEUE LEVELS
-     "&relock_client:{* &redisson_lock__channel:{%* &redisson_rwlock:{%* " CONNECT
+     "&relock_client:{* &redisson_lock__channel:{%* &redisson_rwlock:{%* &redisson_sc:{%* "
+     "&redisson_countdownlatch__channel__{%* " CONNECT
      "+client|list +scan +type +hlen +hkeys +hget +hgetall +hexists +strlen +get +exists +pttl "
      "+time +llen +lrange +zscore +zcard +zrange +del +publish +hmget +hset +pexpire +lindex +lrem "
-     "+lpop +zadd "
-     "+zrem",
+     "+lpop +zadd +zrem +zcount +zrangebyscore +incrby +persist +hdel",
      PART},
     {"cluster", "+cluster|slots +asking +unsubscribe", PART},
     {"sharded", "+pubsub|shardnumsub +ssubscribe +sunsubscribe +spublish", PART},
