@@ -1402,8 +1402,8 @@ typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg)
 /**
  * Reports the waiters for the lock `name`, in order: the queue of a fair lock, which includes
  * Redisson's waiters, or the clients of relock that wait in line; see docs/wire.md. Redis knows no
- * others: none for spin locks, for plain locks without RELOCK_ANNOUNCE_PLAIN, or, unless the lock
- * is fair, in a cluster.
+ * others: none for spin locks, for plain locks without RELOCK_ANNOUNCE_PLAIN, for latches, or for
+ * unleased semaphores.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error.

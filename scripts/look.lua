@@ -204,7 +204,11 @@ local kinds = {
     zset = kind_of_sorted_set,
 }
 local kind = kinds[redis.call('type', KEYS[1]).ok] or 'other'
+local is_sorted_set = kind == kind_of_sorted_set
 kind = type(kind) == 'function' and kind() or kind
+if kind == 'other' and is_sorted_set then
+    return { kind, 0, '' } -- most are the permits of a semaphore
+end
 
 local is_fair = try('exists', queue) == 1
 local list = is_fair and queue or line

@@ -17,9 +17,10 @@
     "+client|tracking +client|caching "
 #define HASH "+hexists +hgetall "
 #define STRING "+get +getrange +set "
-#define LINE                                                          \
+#define LINE_OF_PERMITS                                               \
     "~relock_waiters:{%* ~relock_waiters:turn:{%* &relock_client:{* " \
-    "+llen +lpos +lindex +lrange +lrem +rpush +hmget +hdel +hkeys +publish "
+    "+llen +lpos +lindex +lrange +lrem +rpush +hmget +hdel "
+#define LINE LINE_OF_PERMITS "+hkeys +publish "
 #define CHANNEL "&redisson_lock__channel:{%* +unsubscribe "
 #define TOKEN "~redisson_lock_token:{%* "
 #define QUEUE "~redisson_lock_queue:{%* ~redisson_lock_timeout:{%* "
@@ -47,7 +48,7 @@ static const struct row {
      KIND},
     {"spring-integration", "~*:%* &*-channel:*:%* " HOLD_ELSEWHERE STRING, KIND},
     {"semaphore",
-     HOLD LINE LEVELS PERMIT_CHANNEL
+     HOLD LINE_OF_PERMITS LEVELS PERMIT_CHANNEL
      "+get +set +incrby +decrby +zadd +zcard +zrange +zrangebyscore +zrem +zscore",
      TRIED},
     {"unleased",

@@ -71,8 +71,8 @@ const struct command command_status = {
     "many wait. Of a semaphore, it shows how many permits are out and who has them.\n"
     "The holder is the client_name of its client, by default HOST:PID. If the holder\n"
     "does not use relock, or CLIENT LIST is not allowed, it is an id.\n"
-    "      --kind KIND           what a name with a number is: plain, semaphore, unleased\n"
-    "                            or latch. Redis does not show it (number?, latch?)\n"
+    "      --kind KIND           what a key with a number is: plain, semaphore,\n"
+    "                            unleased, latch. Redis does not show it (number?)\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
@@ -80,6 +80,6 @@ const struct command command_status = {
     "A name is blocked if its key has other data: then nobody can acquire the lock.\n"
     "Exit status: 0 if all locks are held, 1 if one is free, 2 if one is blocked, 125\n"
     "if relock failed. A semaphore is held while a permit is out, an unleased one\n"
-    "while none is left, and a latch while it is closed.\n",
+    "while none is left, a latch while it is closed, and any other number always.\n",
     run_status,
 };
