@@ -511,6 +511,17 @@ static int one_more_machine(struct relock_client *client)
     return r;
 }
 
+/* relock_force_unlock_permit */
+static int take_back(struct relock_lock *encoders, const char *id)
+{
+    bool held = false;
+    int r = relock_force_unlock_permit(encoders, id, &held); /* an id from relock_locks() */
+
+    if (r == RELOCK_OK && !held)
+        printf("they had come back\n");
+    return r;
+}
+
 /* relock_multilock_new */
 static int both_accounts(struct relock_lock *from, struct relock_lock *to)
 {

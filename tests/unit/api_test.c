@@ -38,6 +38,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_fencedlock_new);
     NAMED(relock_force_unlock);
     NAMED(relock_force_unlock_held);
+    NAMED(relock_force_unlock_permit);
     NAMED(relock_hold_count);
     NAMED(relock_hold_count_of);
     NAMED(relock_is_locked);
