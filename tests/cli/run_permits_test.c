@@ -1,14 +1,18 @@
 /* relock run --permits: at most N commands at a time. */
 #include "cli/tool.h"
+#include "support/actor.h"
 #include "support/rights.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAME "orders"
 #define OUT "{orders}:timeout"
+#define OTHER "orders:2"
 #define SHORT_MS 500
 
 #define RUNNING "echo started; while :; do sleep 0.05; done"
@@ -85,23 +89,37 @@ static void of_many_commands_at_most_n_run_at_a_time(void **state)
     forget(f, 3);
 }
 
+/* Names three of the holders. */
 static void n_run_at_once_and_the_next_one_waits(void **state)
 {
     struct fixture *f = *state;
-    struct tool *first = run_one(f, "2"), *second = run_one(f, "2"), *third;
+    struct tool *tools[4], *next;
+    char host[HOST_NAME_MAX + 1] = "", wanted[HOST_NAME_MAX + 80];
+    const char *said;
 
-    assert_true(tool_says(first, "started"));
-    assert_true(tool_says(second, "started"));
-    third = run_one(f, "2");
-    assert_true(tool_says(third, NAME ": waiting: 2 of 2 permits are out, held by "));
-    assert_non_null(strstr(tool_err(third), " and 1 more\n"));
+    assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
+    (void)snprintf(wanted, sizeof(wanted),
+                   NAME ": waiting: 4 of 4 permits are out, held by %s:", host);
+    for (int i = 0; i < 4; i++)
+        tools[i] = run_one(f, "4");
+    for (int i = 0; i < 4; i++)
+        assert_true(tool_says(tools[i], "started"));
+    next = run_one(f, "4");
+    assert_true(tool_says(next, wanted));
+    assert_true(tool_says(next, " and 1 more\n"));
+    said = strstr(tool_err(next), wanted);
+    (void)snprintf(wanted, sizeof(wanted), ", %s:", host);
+    assert_int_equal(count(said, wanted), 2);
     assert_true(probe_wait_in_line(f->probe, NAME, 1));
-    assert_string_equal(tool_out(third), "");
-    end_run(first);
-    assert_true(tool_says(third, "started"));
-    end_run(second);
-    end_run(third);
-    forget(f, 2);
+    assert_string_equal(tool_out(next), "");
+    let_pass(SHORT_MS); /* for further looks */
+    end_run(tools[0]);
+    assert_true(tool_says(next, "started"));
+    for (int i = 1; i < 4; i++)
+        end_run(tools[i]);
+    end_run(next);
+    assert_int_equal(count(tool_err(next), "waiting"), 1);
+    forget(f, 4);
 }
 
 static void without_a_free_permit_it_is_a_conflict(void **state)
@@ -240,6 +258,11 @@ static void a_name_with_other_data_is_refused(void **state)
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), NAME ": its key has data that is no semaphore"));
     assert_int_equal(probe_int(f->probe, "DEL " NAME), 1);
+    assert_tool(f, 0, "run", "--permits", "1", NAME, "--", "true");
+    tool = tool_start(f, "run", NAME, "--", "echo", "ran");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), NAME ": its key is a number"));
+    forget(f, 1);
 }
 
 /* ---- the end of a permit ------------------------------------------------------------------- */
@@ -367,6 +390,57 @@ static void a_permit_of_a_stranger_is_waited_for(void **state)
     forget(f, 2);
 }
 
+#define ON_USR1 \
+    "trap go=1 USR1; echo started; while [ -z \"$go\" ]; do sleep 0.05; done; exec " RELOCK_TOOL
+
+/* Another client is first in line and wants both. It may give up. */
+static void a_permit_that_is_not_an_ancestors_is_waited_for(void **state)
+{
+    const struct relock_how both = {.permits = 2, .wait_ms = NEVER_MS};
+    struct fixture *f = *state;
+    struct relock_lock *lock =
+        fixture_lock_of(f, fixture_client(f, NULL), NAME, relock_semaphore_new);
+    struct actor *first = actor_start();
+    struct tool *tool = tool_start(f, "run", "--permits", "2", NAME, "--", "sh", "-c",
+                                   ON_USR1 " run -w 700ms --permits 2 " NAME " -- echo ran");
+
+    assert_true(tool_says(tool, "started"));
+    actor_begin_acquire(first, lock, &both);
+    assert_true(probe_wait_in_line(f->probe, NAME, 1));
+    tool_signal(tool, SIGUSR1);
+    assert_int_equal(tool_wait(tool), 124);
+    assert_non_null(strstr(tool_err(tool), "1 of 2 permits are out"));
+    assert_null(strstr(tool_err(tool), "would wait for ever"));
+    assert_result(actor_result(first), RELOCK_OK);
+    assert_result(actor_unlock(first, lock), RELOCK_OK);
+    forget(f, 2);
+}
+
+/* A stranger has it, and releases it some time. */
+static void a_permit_that_an_ancestor_has_lost_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock =
+        fixture_lock_of(f, fixture_client(f, NULL), NAME, relock_semaphore_new);
+    struct tool *tool =
+        tool_start(f, "run", "--on-lost", "warn", "--permits", "2", NAME, "--", NESTED, "2", NAME,
+                   "--", "sh", "-c", ON_USR1 " run -w 700ms --permits 2 " NAME " -- echo ran");
+    struct tool *stranger;
+
+    assert_true(tool_says(tool, "started"));
+    assert_result(relock_force_unlock(lock), RELOCK_OK); /* the first of the two */
+    assert_true(tool_says(tool, "the permit was lost"));
+    stranger =
+        tool_start(f, "run", "--lease", "10m", "--permits", "2", NAME, "--", "sh", "-c", RUNNING);
+    assert_true(tool_says(stranger, "started"));
+    tool_signal(tool, SIGUSR1);
+    assert_int_equal(tool_wait(tool), 124);
+    assert_non_null(strstr(tool_err(tool), "2 of 2 permits are out"));
+    assert_null(strstr(tool_err(tool), "would wait for ever"));
+    end_run(stranger);
+    forget(f, 2);
+}
+
 /* ---- usage and rights ---------------------------------------------------------------------- */
 
 static void what_makes_no_sense_with_permits_is_refused(void **state)
@@ -408,7 +482,7 @@ static void what_makes_no_sense_with_permits_is_refused(void **state)
 static void the_rights_to_semaphores_suffice(void **state)
 {
     struct fixture *f = *state;
-    struct tool *holder, *tool;
+    struct tool *holder, *tool, *nested;
 
     rights_give(f, "semaphore", NULL);
     assert_int_equal(setenv("RELOCK_USER", RIGHTS_USER, 1), 0);
@@ -418,6 +492,9 @@ static void the_rights_to_semaphores_suffice(void **state)
     tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
     assert_true(tool_says(tool, "1 of 1 permits are out, held by "));
     assert_tool(f, 125, "run", "--permits", "1", "stock", "--", "true");
+    nested = tool_start(f, "run", "--permits", "1", OTHER, "--", NESTED, "1", OTHER, "--", "true");
+    assert_int_equal(tool_wait(nested), 125);
+    assert_non_null(strstr(tool_err(nested), "would wait for ever"));
     unsetenv("RELOCK_USER");
     unsetenv("RELOCK_PASSWORD");
     end_run(holder);
@@ -425,6 +502,8 @@ static void the_rights_to_semaphores_suffice(void **state)
     assert_string_equal(tool_out(tool), "ran\n");
     assert_string_equal(tool_err(holder), "");
     assert_null(strstr(tool_err(tool), "warning"));
+    assert_null(strstr(tool_err(nested), "warning"));
+    assert_int_equal(probe_int(f->probe, "DEL " OTHER), 1);
     assert_int_equal(probe_int(f->probe, "ACL DELUSER " RIGHTS_USER), 1);
     forget(f, 1);
 }
@@ -447,6 +526,8 @@ int main(void)
         TOOL_TEST(the_last_permit_of_ancestors_is_not_waited_for),
         TOOL_TEST(a_permit_beside_those_of_ancestors_is_acquired),
         TOOL_TEST(a_permit_of_a_stranger_is_waited_for),
+        TOOL_TEST(a_permit_that_is_not_an_ancestors_is_waited_for),
+        TOOL_TEST(a_permit_that_an_ancestor_has_lost_is_waited_for),
         TOOL_TEST(what_makes_no_sense_with_permits_is_refused),
         TOOL_TEST(the_rights_to_semaphores_suffice),
     };

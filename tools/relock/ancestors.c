@@ -45,48 +45,22 @@ static int skip_login(const char *url, const char **rest)
     return (int)(host - url);
 }
 
-/* Url and name as in a line of the list. NULL if there is no memory. */
-static char *describe(const char *url, const char *name)
+bool ancestors_add(const char *hold, const char *url, const char *name)
 {
-    char *shown_name = text_escape(name), *shown_url, *both = NULL;
-    const char *rest;
+    const char *list = ancestors_list(), *rest;
+    char *shown_name = text_escape(name), *shown_url, *all = NULL;
     int scheme;
+    bool done;
 
     url = url ? url : DEFAULT_URL;
     scheme = skip_login(url, &rest);
     shown_url = text_escape(rest);
-    if (!shown_name || !shown_url ||
-        asprintf(&both, "%.*s%s\t%s", scheme, url, shown_url, shown_name) < 0)
-        both = NULL;
+    done = shown_name && shown_url &&
+           asprintf(&all, "%s%s%s\t%.*s%s\t%s", list ? list : "", list ? "\n" : "", hold, scheme,
+                    url, shown_url, shown_name) >= 0 &&
+           setenv(VARIABLE, all, 1) == 0;
+    free(all);
     free(shown_url);
     free(shown_name);
-    return both;
-}
-
-unsigned ancestors_count(const char *list, const char *url, const char *name)
-{
-    char *both = describe(url, name);
-    unsigned n = 0;
-
-    for (const char *line = list; both && line && *line; line += strcspn(line, "\n")) {
-        line += *line == '\n';
-        line += strcspn(line, "\t\n");
-        n += *line == '\t' && strcspn(line + 1, "\n") == strlen(both) &&
-             strncmp(line + 1, both, strlen(both)) == 0;
-    }
-    free(both);
-    return n;
-}
-
-bool ancestors_add(const char *hold, const char *url, const char *name)
-{
-    const char *list = ancestors_list();
-    char *both = describe(url, name), *all = NULL;
-    bool done = both &&
-                asprintf(&all, "%s%s%s\t%s", list ? list : "", list ? "\n" : "", hold, both) >= 0 &&
-                setenv(VARIABLE, all, 1) == 0;
-
-    free(all);
-    free(both);
     return done;
 }

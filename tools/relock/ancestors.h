@@ -18,9 +18,6 @@ const char *ancestors_list(void);
 /* Whether the list has the hold with this id in Redis. */
 bool ancestors_have(const char *list, const char *holder_id);
 
-/* How many holds the list has on the lock with this name at this url; NULL is the default. */
-unsigned ancestors_count(const char *list, const char *url, const char *name);
-
 /* Adds a hold for the command. False if there is no memory. */
 bool ancestors_add(const char *hold, const char *url, const char *name);
 

@@ -222,7 +222,6 @@ static void begin_to_tell(struct hold *hold)
 {
     hold->teller.options = hold->options;
     hold->teller.client = hold->client;
-    hold->teller.url = hold->settings.url;
     hold->teller.locks = hold->members;
     hold->teller.owner = hold->how.owner;
     hold->teller.cancel = hold->how.cancel;

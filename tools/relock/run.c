@@ -108,11 +108,19 @@ static const char *find_obstacle(struct run *run)
                    : RELOCK_KIND_NONE;
 
     lock_list_free(&list);
-    if (kind == RELOCK_KIND_FOREIGN)
+    switch (kind) {
+    case RELOCK_KIND_FOREIGN:
         return "a lock of another library that relock cannot share has this name";
-    return kind == RELOCK_KIND_OTHER
-               ? "its key has data that is no lock: use another name, or delete the key"
-               : NULL;
+    case RELOCK_KIND_OTHER:
+        return "its key has data that is no lock: use another name, or delete the key";
+    case RELOCK_KIND_SEMAPHORE:
+    case RELOCK_KIND_MAYBE_SEMAPHORE:
+    case RELOCK_KIND_MAYBE_LATCH:
+    case RELOCK_KIND_NUMBER:
+        return "its key is a number, as that of a semaphore: use another name, or --permits";
+    default:
+        return NULL;
+    }
 }
 
 static const char *conflict_text(const struct run *run)

@@ -19,7 +19,6 @@
 struct teller {
     const struct run_options *options;
     struct relock_client *client;
-    const char *url;                  /* of the server; NULL: the default */
     struct relock_lock *const *locks; /* one for each name */
     uint64_t owner;                   /* that waits */
     struct relock_cancel *cancel;     /* of the wait */
