@@ -478,33 +478,64 @@ static void what_makes_no_sense_with_permits_is_refused(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
+/* A run that waits for the one permit, as a user with these rights. */
+static struct tool *wait_as(struct fixture *f, const char *rights)
+{
+    struct tool *tool;
+
+    rights_give(f, rights, NULL);
+    assert_int_equal(setenv("RELOCK_USER", RIGHTS_USER, 1), 0);
+    assert_int_equal(setenv("RELOCK_PASSWORD", RIGHTS_PASSWORD, 1), 0);
+    tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
+    assert_true(tool_says(tool, "1 of 1 permits are out, held by "));
+    return tool;
+}
+
+static void forget_user(struct fixture *f)
+{
+    unsetenv("RELOCK_USER");
+    unsetenv("RELOCK_PASSWORD");
+    assert_int_equal(probe_int(f->probe, "ACL DELUSER " RIGHTS_USER), 1);
+}
+
 /* Those that `relock acl semaphore` prints. Only the name of the holder stays unknown. */
 static void the_rights_to_semaphores_suffice(void **state)
 {
     struct fixture *f = *state;
-    struct tool *holder, *tool, *nested;
+    struct tool *holder =
+        tool_start(f, "run", "--set-permits", "1", NAME, "--", "sh", "-c", RUNNING);
+    struct tool *tool, *nested;
 
-    rights_give(f, "semaphore", NULL);
-    assert_int_equal(setenv("RELOCK_USER", RIGHTS_USER, 1), 0);
-    assert_int_equal(setenv("RELOCK_PASSWORD", RIGHTS_PASSWORD, 1), 0);
-    holder = tool_start(f, "run", "--set-permits", "1", NAME, "--", "sh", "-c", RUNNING);
     assert_true(tool_says(holder, "started"));
-    tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
-    assert_true(tool_says(tool, "1 of 1 permits are out, held by "));
+    tool = wait_as(f, "semaphore");
     assert_tool(f, 125, "run", "--permits", "1", "stock", "--", "true");
     nested = tool_start(f, "run", "--permits", "1", OTHER, "--", NESTED, "1", OTHER, "--", "true");
     assert_int_equal(tool_wait(nested), 125);
     assert_non_null(strstr(tool_err(nested), "would wait for ever"));
-    unsetenv("RELOCK_USER");
-    unsetenv("RELOCK_PASSWORD");
     end_run(holder);
     assert_int_equal(tool_wait(tool), 0);
     assert_string_equal(tool_out(tool), "ran\n");
-    assert_string_equal(tool_err(holder), "");
     assert_null(strstr(tool_err(tool), "warning"));
     assert_null(strstr(tool_err(nested), "warning"));
+    forget_user(f);
     assert_int_equal(probe_int(f->probe, "DEL " OTHER), 1);
-    assert_int_equal(probe_int(f->probe, "ACL DELUSER " RIGHTS_USER), 1);
+    forget(f, 1);
+}
+
+static void an_operator_sees_the_names_of_the_holders(void **state)
+{
+    struct fixture *f = *state;
+    char host[HOST_NAME_MAX + 1] = "", wanted[HOST_NAME_MAX + 40];
+    struct tool *holder = run_one(f, "1"), *tool;
+
+    assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
+    (void)snprintf(wanted, sizeof(wanted), "held by %s:", host);
+    assert_true(tool_says(holder, "started"));
+    tool = wait_as(f, "semaphore --operator");
+    assert_true(tool_says(tool, wanted));
+    end_run(holder);
+    assert_int_equal(tool_wait(tool), 0);
+    forget_user(f);
     forget(f, 1);
 }
 
@@ -530,6 +561,7 @@ int main(void)
         TOOL_TEST(a_permit_that_an_ancestor_has_lost_is_waited_for),
         TOOL_TEST(what_makes_no_sense_with_permits_is_refused),
         TOOL_TEST(the_rights_to_semaphores_suffice),
+        TOOL_TEST(an_operator_sees_the_names_of_the_holders),
     };
 
     return SERVER_TESTS_RUN(tests);
