@@ -204,6 +204,18 @@ static void another_number_is_refused_and_can_be_changed(void **state)
     forget(f, 2);
 }
 
+/* A run that waits for the one permit, and notices an outage soon. */
+static struct tool *wait_for_one(struct fixture *f)
+{
+    struct tool *tool;
+
+    assert_int_equal(setenv("RELOCK_COMMAND_TIMEOUT", "500ms", 1), 0);
+    tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
+    unsetenv("RELOCK_COMMAND_TIMEOUT");
+    assert_true(tool_says(tool, "1 of 1 permits are out"));
+    return tool;
+}
+
 /* Its number comes back, too. */
 static void a_restart_without_data_ends_no_wait(void **state)
 {
@@ -211,11 +223,8 @@ static void a_restart_without_data_ends_no_wait(void **state)
     struct tool *holder = run_one(f, "1"), *tool;
 
     assert_true(tool_says(holder, "started"));
-    assert_int_equal(setenv("RELOCK_COMMAND_TIMEOUT", "500ms", 1), 0);
-    tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
-    unsetenv("RELOCK_COMMAND_TIMEOUT");
-    assert_true(tool_says(tool, "1 of 1 permits are out"));
-    server_kill(f->server);
+    tool = wait_for_one(f);
+    server_forget(f->server);
     assert_true(tool_says(tool, "trying again"));
     let_pass(3 * SHORT_MS); /* for further attempts */
     server_restart(f->server);
@@ -225,6 +234,26 @@ static void a_restart_without_data_ends_no_wait(void **state)
                 1);
     assert_int_equal(tool_wait(holder), 123);
     assert_non_null(strstr(tool_err(holder), "the permit was lost"));
+    forget(f, 1);
+}
+
+static void a_restart_with_its_data_costs_no_permit(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *holder = run_one(f, "1"), *tool;
+
+    assert_true(tool_says(holder, "started"));
+    tool = wait_for_one(f);
+    server_kill(f->server);
+    assert_true(tool_says(tool, "trying again"));
+    server_restart(f->server);
+    assert_true(probe_wait_in_line(f->probe, NAME, 1));
+    assert_int_equal(probe_int(f->probe, "ZCARD " OUT), 1);
+    assert_string_equal(tool_out(tool), "");
+    end_run(holder);
+    assert_null(strstr(tool_err(holder), "lost"));
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(tool_out(tool), "ran\n");
     forget(f, 1);
 }
 
@@ -539,6 +568,11 @@ static void an_operator_sees_the_names_of_the_holders(void **state)
     forget(f, 1);
 }
 
+static int start(void **state)
+{
+    return fixture_start_with(state, &(struct server_options){.keeps_data = true});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -549,6 +583,7 @@ int main(void)
         TOOL_TEST(the_command_knows_its_permit),
         TOOL_TEST(another_number_is_refused_and_can_be_changed),
         TOOL_TEST(a_restart_without_data_ends_no_wait),
+        TOOL_TEST(a_restart_with_its_data_costs_no_permit),
         TOOL_TEST(a_semaphore_that_is_deleted_during_the_wait_gets_its_number_again),
         TOOL_TEST(a_name_with_other_data_is_refused),
         TOOL_TEST(the_permit_of_a_killed_tool_comes_back_after_its_lease),
@@ -564,5 +599,5 @@ int main(void)
         TOOL_TEST(an_operator_sees_the_names_of_the_holders),
     };
 
-    return SERVER_TESTS_RUN(tests);
+    return cmocka_run_group_tests(tests, start, fixture_stop);
 }
