@@ -511,6 +511,22 @@ static int one_more_machine(struct relock_client *client)
     return r;
 }
 
+/* relock_force_unlock_permit */
+static int take_permits_back(struct relock_client *client, const char *id)
+{
+    struct relock_lock *encoders;
+    bool held = false;
+    int r = relock_semaphore_new(client, "encoders", &encoders);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_force_unlock_permit(encoders, id, &held); /* `relock status` shows the ids */
+    if (r == RELOCK_OK && !held)
+        printf("they had come back\n");
+    relock_lock_free(encoders);
+    return r;
+}
+
 /* relock_multilock_new */
 static int both_accounts(struct relock_lock *from, struct relock_lock *to)
 {
@@ -684,6 +700,7 @@ static void run(struct relock_client *client, struct relock_lock *orders)
     must(share_with_redis_py(client), "share_with_redis_py");
     must(three_at_a_time(client), "three_at_a_time");
     must(one_more_machine(client), "one_more_machine");
+    must(take_permits_back(client, "30313233343536373839616263646566"), "take_permits_back");
     must(import_beside_python(client), "import_beside_python");
     must(start_together(client), "start_together");
     must(give_up_a_start(client), "give_up_a_start");

@@ -72,6 +72,9 @@ main()
     run_example "$build/examples/red" "unix://$scratch/server.sock?db=1" \
         "unix://$scratch/server.sock?db=2" "unix://$scratch/none.sock"
 
+    say 'at_most: six jobs, of which at most three run at a time'
+    run_example "$build/examples/at_most" "unix://$scratch/server.sock"
+
     say 'start_together: workers that begin when all of them are ready'
     run_example "$build/examples/start_together" "unix://$scratch/server.sock"
 

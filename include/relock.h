@@ -90,24 +90,23 @@ extern "C" {
 /* ---- results ------------------------------------------------------------------------------ */
 
 /* Every result: name, value, text. Values never change. */
-#define RELOCK_STATUS_MAP(XX)                                                                 \
-    XX(OK, 0, "success")                                                                      \
-    XX(BUSY, -1, "another owner holds the lock, or it is reserved for a process that waits")  \
-    XX(TIMEOUT, -2,                                                                           \
-       "timed out: another owner holds the lock, or it is reserved for a process that waits") \
-    XX(CANCELLED, -3, "the wait was cancelled")                                               \
-    XX(LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken")     \
-    XX(NOT_OWNER, -5, "this owner does not hold the lock")                                    \
-    XX(E_NOMEM, -11, "out of memory")                                                         \
-    XX(E_INVALID, -12, "invalid argument")                                                    \
-    XX(E_CONN, -13, "Redis is unreachable or did not answer in time")                         \
-    XX(E_SERVER, -14, "Redis returned an error or is a replica")                              \
-    XX(E_AUTH, -15, "authentication failed or an ACL right is missing")                       \
-    XX(E_REPLICAS, -16, "too few replicas acknowledged the lock")                             \
-    XX(E_CLOSED, -17, "the client was shut down or freed")                                    \
-    XX(E_FORKED, -18, "the client was made before fork() and this is the child")              \
-    XX(E_DEADLOCK, -19, "this call would deadlock")                                           \
-    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")             \
+#define RELOCK_STATUS_MAP(XX)                                                             \
+    XX(OK, 0, "success")                                                                  \
+    XX(BUSY, -1, "not available: in use, reserved for a waiter, or not yet open")         \
+    XX(TIMEOUT, -2, "timed out: still in use, reserved for a waiter, or not yet open")    \
+    XX(CANCELLED, -3, "the wait was cancelled")                                           \
+    XX(LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken") \
+    XX(NOT_OWNER, -5, "this owner does not hold the lock")                                \
+    XX(E_NOMEM, -11, "out of memory")                                                     \
+    XX(E_INVALID, -12, "invalid argument")                                                \
+    XX(E_CONN, -13, "Redis is unreachable or did not answer in time")                     \
+    XX(E_SERVER, -14, "Redis returned an error or is a replica")                          \
+    XX(E_AUTH, -15, "authentication failed or an ACL right is missing")                   \
+    XX(E_REPLICAS, -16, "too few replicas acknowledged the lock")                         \
+    XX(E_CLOSED, -17, "the client was shut down or freed")                                \
+    XX(E_FORKED, -18, "the client was made before fork() and this is the child")          \
+    XX(E_DEADLOCK, -19, "this call would deadlock")                                       \
+    XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")         \
     XX(E_NO_PERMITS, -21, "the number of permits of the semaphore was never set")
 
 enum relock_status {
@@ -796,6 +795,21 @@ RELOCK_API int relock_force_unlock(struct relock_lock *lock);
 RELOCK_API int relock_force_unlock_held(struct relock_lock *lock, bool *held);
 
 /**
+ * Takes the permits of one acquire of a semaphore back, and wakes waiters that can be served. `id`
+ * is that of one of its permits, as relock_locks() and relock_who_holds() report it. The owner
+ * learns of the loss as after relock_force_unlock. `held` may be NULL; it says whether the permits
+ * were out.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK             they are not out now; *held is written with it only
+ *          RELOCK_E_INVALID      also: `id` does not have RELOCK_PERMIT_HEX hex digits
+ *          RELOCK_E_UNSUPPORTED  not a semaphore
+ *          RELOCK_E_SERVER       also: the key has data of another program
+ *          the common errors: they may have been taken back
+ */
+RELOCK_API int relock_force_unlock_permit(struct relock_lock *lock, const char *id, bool *held);
+
+/**
  * Releases one level of the calling thread when control leaves the enclosing block, by any path.
  * Place it after the call that acquires; it acquires nothing itself. If `lock` is NULL, it does
  * nothing. It drops the result of the release: where a loss matters, for example before a commit,
@@ -1310,6 +1324,24 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 #define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock, such as a hash sum */
 #define RELOCK_KIND_OTHER 7       /* the key of this name is no lock, so none can have the name */
 #define RELOCK_KIND_FOREIGN 8     /* held by Symfony or redis-semaphore, in a way of their own */
+#define RELOCK_KIND_SEMAPHORE 9   /* permits with leases are out, or have expired */
+/* A number shows no kind: a latch, an unleased semaphore, or a semaphore whose permits are all
+ * free. Other programs count with such keys, too. */
+#define RELOCK_KIND_MAYBE_SEMAPHORE 10 /* a number whose name has the word `semaphore` */
+#define RELOCK_KIND_MAYBE_LATCH 11     /* a number whose name has the word `latch` */
+#define RELOCK_KIND_NUMBER 12          /* another number; also a plain lock that is one */
+
+#define RELOCK_PERMIT_HEX 32 /* digits in the id of a permit */
+
+/** Describes the permits that one acquire has of a semaphore. */
+struct relock_permits_info {
+    const char *id;          /* of one of them, RELOCK_PERMIT_HEX digits: as Redisson shows it */
+    const char *client_name; /* as in struct relock_lock_info */
+    uint64_t n_permits;      /* Redisson's permits each count as an acquire */
+    int64_t ttl_ms;  /* remaining lease; -1: it does not end, or the server hides its time */
+    int64_t held_ms; /* as in struct relock_lock_info */
+    const struct relock_permits_info *next; /* expires later; NULL: none */
+};
 
 /** Describes a lock. */
 struct relock_lock_info {
@@ -1322,6 +1354,11 @@ struct relock_lock_info {
     /* For how long this holder has held it; -1: not known. relock clients record it of each hold
      * that lasts for `deadlock_ms`, or, if that is not set, for a third of the watchdog's time. */
     int64_t held_ms;
+    int64_t number; /* of a semaphore, the permits that are free; of other numbers, the number */
+    uint64_t n_out; /* permits of a semaphore that are out: all permits are the sum of the two */
+    /* Of a semaphore: the permits of each acquire, as far as the first 1000 that expire show them
+     */
+    const struct relock_permits_info *permits;
 };
 
 /** Takes one lock that relock_locks() has found. Returns whether to go on. */
@@ -1331,7 +1368,9 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
  * Finds the locks that are held and whose names match `pattern`, as in the Redis command KEYS; `*`
  * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash,
  * string and sorted set that matches. Locks that are acquired or released meanwhile may be missing,
- * and `fn` may get a lock twice.
+ * and `fn` may get a lock twice. Semaphores count as held while a permit is out or a client waits;
+ * a number that may be a semaphore while it is 0 or less, and one that may be a latch while it is
+ * above 0. Other numbers are not found.
  *
  * A pattern without a special character is a name; a backslash makes the next character ordinary.
  * Then the call asks for this lock alone, and calls `fn` once, even if the lock is free or the key
@@ -1362,8 +1401,8 @@ typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg)
 /**
  * Reports the waiters for the lock `name`, in order: the queue of a fair lock, which includes
  * Redisson's waiters, or the clients of relock that wait in line; see docs/wire.md. Redis knows no
- * others: none for spin locks, for plain locks without RELOCK_ANNOUNCE_PLAIN, or, unless the lock
- * is fair, in a cluster.
+ * others: none for spin locks, for plain locks without RELOCK_ANNOUNCE_PLAIN, for latches, or for
+ * unleased semaphores.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error.
@@ -1572,7 +1611,7 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * relock_who_holds() reports the acquire whose permits expire first. `id` is one of its permits, in
  * hex, `hold_count` is how many it has, and `n_holders` how many permits are out in all.
  * relock_is_locked() says whether any is out. relock_force_unlock() takes back the permits of that
- * one acquire: call it again for the next one.
+ * one acquire: call it again for the next one, or relock_force_unlock_permit() for another one.
  *
  * An acquire also returns RELOCK_E_NO_PERMITS if N was never set, or if the semaphore is deleted
  * during the wait; and RELOCK_E_INVALID if `permits` is above N or above RELOCK_PERMITS_MAX.

@@ -1,7 +1,7 @@
 --[[
 Reports which kind of lock a key is, as far as its keys show it, and which owners or clients wait for
-it. The queue of a fair lock, the line of other locks and the token counter count as absent if the
-user has no right to them. Without TIME, no deadline is known.
+it. The queue of a fair lock, the line of other locks, the token counter and the permits of a semaphore
+count as absent if the user has no right to them. Without TIME, no deadline is known.
 
 KEYS[1]  the lock
 ARGV[1]  how many of those that wait are to be named
@@ -10,11 +10,16 @@ ARGV[2]  in a cluster: see line_name.lua
 Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters), "fenced", "fair",
          "rw", "plain", "token" (looks like that of a plain lock, and may be a hash sum, say),
          "string" (a plain lock only if the caller knows better), "foreign" (a lock that relock does
-         not have), "other" (no lock);
+         not have), "semaphore" (has permits that are out, or were), "semaphore?" (a number whose name
+         says so), "latch?" (the same), "number" (another one), "other" (no lock);
          number of those that wait; the client in the line whose turn it is, or "";
          and for each that is named its entry, and the ms until its deadline, -1 if it has none. If
-         none is to be named, instead of a foreign lock a holder, the number of holders, and the
-         remaining ms of the last one
+         none is to be named, instead:
+         of a foreign lock: a holder, the number of holders, and the remaining ms of the last one
+         of a number: the number, as text, and its PTTL
+         of a semaphore: its free permits, as text, the number of permits that are out, and for each acquire
+         that has some, as far as 1000 permits show: the id of one, in hex, how many it has, and the ms
+         until they expire, -1 for never or not known; those that expire first come first
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local publish = ARGV[2]
@@ -104,6 +109,50 @@ local function is_token(text)
     return (length == 20 or length == 24) and text:find('[^%z\32-\126]') -- random bytes
 end
 
+local details = {} -- behind those that wait
+
+local function hex_of(id)
+    return (id:gsub('.', function(byte)
+        return string.format('%02x', byte:byte())
+    end))
+end
+
+-- The permits of an acquire of relock's have ids that differ in the last two bytes.
+local function add_permits(timeouts)
+    local out = redis.call('zrangebyscore', timeouts, now and string.format('(%.0f', now) or '-inf',
+        '+inf', 'withscores', 'limit', '0', '1000')
+    local places = {}
+    for at = 1, #out, 2 do
+        local hold = out[at]:sub(1, 14)
+        local place, left = places[hold], now and math.floor(out[at + 1] - now) or -1
+        if place then
+            details[place] = details[place] + 1
+        else
+            places[hold] = #details + 2
+            details[#details + 1] = hex_of(out[at]:sub(1, 16))
+            details[#details + 1] = 1
+            details[#details + 1] = left > 315360000000 and -1 or left -- Redisson's that never expire
+        end
+    end
+end
+
+-- While no permit is out, a semaphore is a number like others.
+local function kind_of_number(text)
+    local timeouts = tag .. ':timeout'
+    local n_out = try('zcard', timeouts) or 0
+    if n_out > 0 then
+        local n_expired = now and redis.call('zcount', timeouts, '-inf', string.format('%.0f', now)) or 0
+        details = { string.format('%.0f', text + n_expired), n_out - n_expired }
+        add_permits(timeouts)
+        return 'semaphore'
+    end
+    details = { text, redis.call('pttl', KEYS[1]) }
+    if is_named({ latch = true, latches = true, countdownlatch = true }) then
+        return 'latch?'
+    end
+    return is_named({ semaphore = true, semaphores = true }) and 'semaphore?' or 'number'
+end
+
 -- The values of the libraries in docs/wire.md#plain.
 local function kind_of_string()
     local length = redis.call('strlen', KEYS[1])
@@ -115,16 +164,22 @@ local function kind_of_string()
     then
         return 'plain'
     elseif is_named(lock_words) then -- simple-redis-mutex and redis-lock write a number
-        local is_number = text:match('^0%.%d+$') or (#text == 13 and text:match('^%d+$'))
-        return (is_number or is_token(text)) and 'plain' or 'string'
+        if text:match('^0%.%d+$') or (#text == 13 and text:match('^%d+$')) then
+            return 'plain'
+        elseif is_token(text) then -- a hash sum may have the name of the lock under which it was made
+            return is_hex and 'token' or 'plain'
+        end
+    end
+    if #text <= 20 and (text == '0' or text:match('^%-?[1-9]%d*$')) then
+        return kind_of_number(text)
     end
     return is_token(text) and redis.call('pttl', KEYS[1]) > 0 and 'token' or 'string'
 end
 
 -- Symfony's locks have 44 characters of base64, and `__write__` beside a writer. The members of a
 -- semaphore of redis-semaphore are UUIDs. The scores are when the holders' leases end.
-local holder, n_holders, rest = '', 0, -1
 local function kind_of_sorted_set()
+    local holder, n_holders, rest = '', 0, -1
     local members = redis.call('zcard', KEYS[1]) <= 1000
         and redis.call('zrange', KEYS[1], 0, -1, 'withscores') or {}
     local is_semaphore = is_named({ semaphore = true })
@@ -138,6 +193,7 @@ local function kind_of_sorted_set()
             holder, n_holders, rest = member, n_holders + 1, math.floor(score - now)
         end
     end
+    details = { holder, n_holders, rest }
     return n_holders > 0 and redis.call('pttl', KEYS[1]) > 0 and 'foreign' or 'other'
 end
 
@@ -148,15 +204,19 @@ local kinds = {
     zset = kind_of_sorted_set,
 }
 local kind = kinds[redis.call('type', KEYS[1]).ok] or 'other'
+local is_sorted_set = kind == kind_of_sorted_set
 kind = type(kind) == 'function' and kind() or kind
+if kind == 'other' and is_sorted_set then
+    return { kind, 0, '' } -- most are the permits of a semaphore
+end
 
 local is_fair = try('exists', queue) == 1
 local list = is_fair and queue or line
 local last = tonumber(ARGV[1]) - 1
 local told = try('hget', 'relock_waiters:turn:' .. name, 'told')
 local reply = { kind, try('llen', list) or 0, told or '' }
-if kind == 'foreign' and last < 0 then
-    return { kind, reply[2], reply[3], holder, n_holders, rest }
+for i = 1, last < 0 and #details or 0 do
+    reply[3 + i] = details[i]
 end
 for _, entry in ipairs(last >= 0 and try('lrange', list, 0, last) or {}) do
     local deadline = is_fair and now and try('zscore', 'redisson_lock_timeout:' .. tag, entry)

@@ -10,12 +10,12 @@
 #include "redis/server/command.h"
 #include "redis/server/server.h"
 
+#include <relock.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct redisReply;
-struct relock_lock_info;
 
 /* ---- since ----------------------------------------------------------------------------------- */
 
@@ -39,6 +39,13 @@ void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len
 
 #define RELOCK_PEER_NAME_MAX 128
 
+/* Permits of an acquire, as they are reported. */
+struct relock_sight_permits {
+    struct relock_permits_info info;
+    char id[RELOCK_PERMIT_HEX + 1];
+    char client_name[RELOCK_PEER_NAME_MAX];
+};
+
 /* Of the clients, by their ids. CLIENT LIST shows each connection of a client as
  * `<client_name>:<client id>`; a lock in Redis shows the id alone. */
 struct relock_names {
@@ -51,10 +58,12 @@ struct relock_sight {
     struct relock_client *client;
     struct relock_guard guard;
     struct relock_names names;
-    int result;                      /* of begin */
-    char why[RELOCK_WHY_MAX];        /* the cause of a failure */
-    char peer[RELOCK_PEER_NAME_MAX]; /* the name that was found last */
-    bool is_lock;                    /* what was described last is held, and looks like a lock */
+    int result;                           /* of begin */
+    char why[RELOCK_WHY_MAX];             /* the cause of a failure */
+    char peer[RELOCK_PEER_NAME_MAX];      /* the name that was found last */
+    char peer_id[RELOCK_UUID_LEN + 1];    /* of the same client */
+    struct relock_sight_permits *permits; /* of the semaphore that was described last; or NULL */
+    bool is_lock; /* what was described last is held, and looks like a lock */
 };
 
 /* Enters the client. False, with a result, if it cannot. */

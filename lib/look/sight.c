@@ -49,35 +49,46 @@ static void names_deinit(struct relock_names *names)
 }
 
 /* A line has `name=<client_name>:<client id> `, and the name of a client has no blanks. */
-static bool find_in(const char *list, const char *tail, char name[RELOCK_PEER_NAME_MAX])
+static bool find_in(struct relock_sight *sight, const char *list, const char *begin_of_id)
 {
-    const char *end = strstr(list, tail), *start = end;
+    const char *end = strstr(list, begin_of_id), *start = end;
 
     while (start && start > list && start[-1] != ' ' && start[-1] != '\n')
         start--;
-    if (!end || strncmp(start, "name=", 5) != 0)
+    if (!end || strncmp(start, "name=", 5) != 0 || strcspn(end + 1, " ") != RELOCK_UUID_LEN)
         return false;
     start += 5;
-    (void)snprintf(name, RELOCK_PEER_NAME_MAX, "%.*s", (int)(end - start), start);
+    (void)snprintf(sight->peer, sizeof(sight->peer), "%.*s", (int)(end - start), start);
+    (void)snprintf(sight->peer_id, sizeof(sight->peer_id), "%s", end + 1);
     return true;
 }
 
-void relock_sight_find_name(struct relock_sight *sight, const char *owner)
+/* Finds the client whose id begins so, behind a colon: `sight->peer` and `sight->peer_id`, or "".
+ */
+static void find_client(struct relock_sight *sight, const char *begin_of_id)
 {
     const struct relock_names *names = &sight->names;
-    char tail[RELOCK_UUID_LEN + 3];
     const char *list;
     size_t len;
 
     sight->peer[0] = '\0';
-    if (strlen(owner) < RELOCK_UUID_LEN)
-        return;
+    sight->peer_id[0] = '\0';
     if (!names->were_asked)
         ask_for_names(sight);
-    (void)snprintf(tail, sizeof(tail), ":%.*s ", RELOCK_UUID_LEN, owner);
     for (size_t i = 0; i < names->n_lists; i++)
-        if (relock_reply_text(names->lists[i], &list, &len) && find_in(list, tail, sight->peer))
+        if (relock_reply_text(names->lists[i], &list, &len) && find_in(sight, list, begin_of_id))
             return;
+}
+
+void relock_sight_find_name(struct relock_sight *sight, const char *owner)
+{
+    char id[RELOCK_UUID_LEN + 2];
+
+    sight->peer[0] = '\0';
+    if (strlen(owner) < RELOCK_UUID_LEN)
+        return;
+    (void)snprintf(id, sizeof(id), ":%.*s", RELOCK_UUID_LEN, owner);
+    find_client(sight, id);
 }
 
 /* ---- the call ------------------------------------------------------------------------------ */
@@ -104,6 +115,7 @@ int relock_sight_end(struct relock_sight *sight, int result)
                          RELOCK_LOG_WARNING, "locks were not read: %s%s%s", relock_strerror(result),
                          *sight->why ? ": " : "", sight->why);
     names_deinit(&sight->names);
+    free(sight->permits);
     relock_mutex_lock(&client->mutex);
     relock_client_exit(client, &sight->guard);
     return result;
@@ -150,6 +162,10 @@ static const struct kind {
     {"token", RELOCK_KIND_MAYBE_PLAIN, true, &relock_script_plain_inspect},
     {"string", RELOCK_KIND_MAYBE_PLAIN, false, &relock_script_plain_inspect},
     {"foreign", RELOCK_KIND_FOREIGN, true, NULL},
+    {"semaphore", RELOCK_KIND_SEMAPHORE, true, NULL},
+    {"semaphore?", RELOCK_KIND_MAYBE_SEMAPHORE, true, NULL},
+    {"latch?", RELOCK_KIND_MAYBE_LATCH, true, NULL},
+    {"number", RELOCK_KIND_NUMBER, false, NULL},
     {"other", RELOCK_KIND_OTHER, false, NULL},
 };
 
@@ -175,28 +191,27 @@ static bool find_record(const char *holder, char key[RELOCK_SINCE_KEY_MAX], cons
     return true;
 }
 
-/* Unknown if the user may not read it, say. The record also has the name of a client that has
- * ended. */
-static void ask_for_since(struct relock_sight *sight, struct relock_lock_info *info)
+/* -1: unknown, because the user may not read it, say. The record also has the name of a client that
+ * has ended. */
+static int64_t ask_for_since(struct relock_sight *sight, const char *key, const char *field)
 {
     struct relock_call call = {.script = &relock_script_since_read, .n_args = 1};
-    char why[RELOCK_WHY_MAX], key[RELOCK_SINCE_KEY_MAX];
-    const char *field, *client;
+    char why[RELOCK_WHY_MAX];
+    int64_t held_ms = -1;
+    const char *client;
     size_t len;
 
-    info->held_ms = -1;
-    if (info->holder.n_holders == 0 || !find_record(info->holder.id, key, &field))
-        return;
     call.key = relock_text_of(key);
     call.args[0] = relock_text_of(field);
     memcpy(why, sight->why, sizeof(why));
     if (run(sight, &call) == RELOCK_OK &&
-        relock_reply_integer(relock_reply_at(call.reply, 0), &info->held_ms) &&
+        relock_reply_integer(relock_reply_at(call.reply, 0), &held_ms) &&
         relock_reply_text(relock_reply_at(call.reply, 1), &client, &len) && !*sight->peer &&
         len > RELOCK_UUID_LEN)
         (void)snprintf(sight->peer, sizeof(sight->peer), "%s", client + RELOCK_UUID_LEN + 1);
     memcpy(sight->why, why, sizeof(why));
     relock_call_end(&call);
+    return held_ms;
 }
 
 /* The holder may have changed since the first script ran: this reply counts. */
@@ -205,6 +220,8 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
 {
     struct relock_call call = {.script = kind->inspect, .key = looked->key, .n_args = 2};
     struct relock_inspection inspection;
+    char key[RELOCK_SINCE_KEY_MAX];
+    const char *field;
     int r;
 
     call.args[1] = relock_text_of(RELOCK_SIDE_WRITE);
@@ -222,7 +239,8 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
         sight->is_lock = false;
     }
     relock_sight_find_name(sight, info->holder.id);
-    ask_for_since(sight, info);
+    if (info->holder.n_holders > 0 && find_record(info->holder.id, key, &field))
+        info->held_ms = ask_for_since(sight, key, field);
     return RELOCK_OK;
 }
 
@@ -241,6 +259,131 @@ static int take_holder(const struct redisReply *reply, struct relock_holder *hol
     holder->hold_count = 1;
     holder->n_holders = (unsigned)n_holders;
     return RELOCK_OK;
+}
+
+/* ---- semaphores and other numbers ----------------------------------------------------------- */
+
+static bool read_number(const struct redisReply *reply, int64_t *number)
+{
+    const char *text;
+    size_t len;
+
+    if (!relock_reply_text(reply, &text, &len) || len == 0)
+        return false;
+    *number = strtoll(text, NULL, 10);
+    return true;
+}
+
+/* A latch or a semaphore has no holder. Another number may be a plain lock of somebody. */
+static int take_number(const struct redisReply *reply, struct relock_sight *sight,
+                       struct relock_lock_info *info)
+{
+    struct relock_holder *holder = &info->holder;
+
+    if (!read_number(relock_reply_at(reply, 3), &info->number) ||
+        !relock_reply_integer(relock_reply_at(reply, 4), &holder->ttl_ms))
+        return RELOCK_E_SERVER;
+    if (info->kind == RELOCK_KIND_NUMBER) {
+        (void)snprintf(holder->id, sizeof(holder->id), "%lld", (long long)info->number);
+        holder->hold_count = 1;
+        holder->n_holders = 1;
+    }
+    sight->is_lock &= (info->kind == RELOCK_KIND_MAYBE_LATCH) == (info->number > 0);
+    return RELOCK_OK;
+}
+
+/* The id of a permit of relock begins with the first digits of its client's, without the dash, and
+ * the number of the hold: relock_keys_permits(). */
+static void describe_permits(struct relock_sight *sight, struct relock_sight_permits *permits)
+{
+    char client[16], number[17], field[RELOCK_DECIMAL_MAX], key[RELOCK_SINCE_KEY_MAX];
+    unsigned long long bits;
+
+    (void)snprintf(client, sizeof(client), ":%.8s-%.4s-", permits->id, permits->id + 8);
+    find_client(sight, client);
+    if (*sight->peer_id) {
+        (void)snprintf(number, sizeof(number), "%.16s", permits->id + 12);
+        bits = strtoull(number, NULL, 16);
+        (void)relock_decimal(field, (bits >> RELOCK_SERIAL_BITS) * RELOCK_SERIALS +
+                                        (bits & ((UINT64_C(1) << RELOCK_SERIAL_BITS) - 1)));
+        relock_since_key(key, sight->peer_id, RELOCK_UUID_LEN);
+        permits->info.held_ms = ask_for_since(sight, key, field);
+    }
+    memcpy(permits->client_name, sight->peer, sizeof(permits->client_name));
+}
+
+static bool take_permits(struct relock_sight_permits *permits, const struct redisReply *reply,
+                         size_t at)
+{
+    const char *id;
+    size_t len;
+    int64_t n;
+
+    if (!relock_reply_text(relock_reply_at(reply, at), &id, &len) || len > RELOCK_PERMIT_HEX ||
+        !relock_reply_integer(relock_reply_at(reply, at + 1), &n) || n < 0 ||
+        !relock_reply_integer(relock_reply_at(reply, at + 2), &permits->info.ttl_ms))
+        return false;
+    memcpy(permits->id, id, len + 1);
+    permits->info.id = permits->id;
+    permits->info.client_name = permits->client_name;
+    permits->info.n_permits = (uint64_t)n;
+    permits->info.held_ms = -1;
+    return true;
+}
+
+#define FIRST_PERMITS 5 /* in the reply */
+
+static int take_semaphore(const struct redisReply *reply, struct relock_sight *sight,
+                          struct relock_lock_info *info)
+{
+    struct relock_sight_permits *permits;
+    int64_t n_out;
+    size_t n = 0;
+
+    if (!read_number(relock_reply_at(reply, 3), &info->number) ||
+        !relock_reply_integer(relock_reply_at(reply, 4), &n_out) || n_out < 0)
+        return RELOCK_E_SERVER;
+    while (relock_reply_at(reply, FIRST_PERMITS + 3 * n))
+        n++;
+    free(sight->permits);
+    sight->permits = permits = calloc(n + 1, sizeof(*permits));
+    if (!permits)
+        return RELOCK_E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if (!take_permits(&permits[i], reply, FIRST_PERMITS + 3 * i))
+            return RELOCK_E_SERVER;
+        describe_permits(sight, &permits[i]);
+        permits[i].info.next = i + 1 < n ? &permits[i + 1].info : NULL;
+    }
+    info->n_out = (uint64_t)n_out;
+    sight->is_lock = n_out > 0 || info->n_waiting > 0;
+    if (n == 0)
+        return RELOCK_OK;
+    info->permits = &permits->info;
+    info->client_name = permits->client_name;
+    info->held_ms = permits->info.held_ms;
+    memcpy(info->holder.id, permits->id, sizeof(permits->id));
+    info->holder.ttl_ms = permits->info.ttl_ms;
+    info->holder.hold_count = (unsigned)permits->info.n_permits;
+    info->holder.n_holders = (unsigned)n_out;
+    return RELOCK_OK;
+}
+
+static int describe(struct relock_sight *sight, const struct relock_call *looked,
+                    const struct kind *kind, struct relock_lock_info *info)
+{
+    switch (kind->kind) {
+    case RELOCK_KIND_FOREIGN:
+        return take_holder(looked->reply, &info->holder);
+    case RELOCK_KIND_SEMAPHORE:
+        return take_semaphore(looked->reply, sight, info);
+    case RELOCK_KIND_MAYBE_SEMAPHORE:
+    case RELOCK_KIND_MAYBE_LATCH:
+    case RELOCK_KIND_NUMBER:
+        return take_number(looked->reply, sight, info);
+    default:
+        return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
+    }
 }
 
 int relock_sight_describe(struct relock_sight *sight, const struct relock_call *looked,
@@ -263,9 +406,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
     info->holder.ttl_ms = -2;
     info->held_ms = -1;
     sight->is_lock = kind->is_listed;
-    if (kind->kind == RELOCK_KIND_FOREIGN)
-        return take_holder(looked->reply, &info->holder);
-    return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
+    return describe(sight, looked, kind, info);
 }
 
 /* ---- scanning ------------------------------------------------------------------------------ */

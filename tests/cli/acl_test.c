@@ -140,12 +140,17 @@ static void suffice(struct fixture *f, const char *kind, const struct rights *ri
 static bool is_for_failures(const char *kind, const char *right)
 {
     static const char *const others[][2] = {
-        {NULL, "+client|kill"},     /* a_missing_right_to_kill_is_logged_once */
-        {NULL, "+pexpireat"},       /* of renewals of many locks: kinds_rights_test.c */
-        {"fair", "+lpop"},          /* a_right_for_dead_waiters_is_needed */
-        {"spin", "+publish"},       /* a_right_for_deadlocks_is_needed */
-        {"plain", "+publish"},      /* the same */
-        {"--operator", "+pexpire"}, /* one release of sixteen prolongs the line */
+        {NULL, "+client|kill"},       /* a_missing_right_to_kill_is_logged_once */
+        {NULL, "+pexpireat"},         /* of renewals of many locks: kinds_rights_test.c */
+        {"fair", "+lpop"},            /* a_right_for_dead_waiters_is_needed */
+        {"spin", "+publish"},         /* a_right_for_deadlocks_is_needed */
+        {"plain", "+publish"},        /* the same */
+        {"semaphore", "+llen"},       /* of a line that lost its hash */
+        {"semaphore", "+lrange"},     /* the same */
+        {"semaphore", "+zrange"},     /* to free it by force: kinds_rights_test.c */
+        {"unleased", "+unsubscribe"}, /* after a while without waiters: unleased_test.c */
+        {"latch", "+unsubscribe"},    /* the same: latch_test.c */
+        {"--operator", "+pexpire"},   /* one release of sixteen prolongs the line */
     };
 
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
@@ -198,6 +203,8 @@ static void check(void **state, const char *kind)
     struct rights rights;
 
     read_rights(f, kind, &rights);
+    if (strcmp(kind, "latch") == 0 || strcmp(kind, "unleased") == 0)
+        rights.words[rights.n++] = "+time"; /* for the doctor, which looks at the clock */
     suffice(f, kind, &rights);
     are_needed(f, kind, &rights);
 }
@@ -235,6 +242,21 @@ static void a_plain_lock_needs_just_its_rights(void **state)
 static void an_announced_plain_lock_needs_just_its_rights(void **state)
 {
     check(state, "announced-plain");
+}
+
+static void a_semaphore_needs_just_its_rights(void **state)
+{
+    check(state, "semaphore");
+}
+
+static void an_unleased_semaphore_needs_just_its_rights(void **state)
+{
+    check(state, "unleased");
+}
+
+static void a_latch_needs_just_its_rights(void **state)
+{
+    check(state, "latch");
 }
 
 static void the_doctor_of_a_kind_needs_no_right_to_others(void **state)
@@ -398,16 +420,23 @@ static const char scene[] =
     "redis.call('rpush', 'redisson_lock_queue:{locker:q}', owner(1), owner(2)) "
     "redis.call('zadd', 'redisson_lock_timeout:{locker:q}', now - 1000, owner(1), "
     "  now + 10000000.5, owner(2)) "
-    "redis.call('set', 'locker:lock', '0123456789abcdef0123456789abcdef', 'px', 60000) "
+    "redis.call('set', 'locker:lock', client(1), 'px', 60000) "
     "redis.call('zadd', 'locker:semaphore', now + 60000, client(1):gsub('-', '') .. 'x') "
+    "redis.call('set', 'locker:s', 0) "
+    "redis.call('zadd', '{locker:s}:timeout', now - 1000, 'abcdefghijklmnop', "
+    "  now + 60000, '0123456789abcdef') "
+    "redis.call('rpush', 'relock_waiters:{locker:s}', client(1), client(2), client(4)) "
+    "redis.call('hset', 'relock_waiters:turn:{locker:s}', 'told', client(1), 'until', 0, "
+    "  'needer', client(1), 'need', 2) "
+    "redis.call('set', 'locker:go', 3) redis.call('set', 'locker:seats', 0) "
     "return redis.call('hset', 'relock_waits:{' .. client(5) .. '}', "
     "  'client', client(5) .. ' shop', '1234567890', '1 200 1 hash locker:l')";
 
 /* All that an operator does. Returns the worst status, and whether all that was there was seen. */
 static int operate(struct fixture *f, bool *saw_all)
 {
-    static const char *const commands[][5] = {
-        {"status", "locker:l", "locker:q", "locker:lock"},
+    static const char *const commands[][8] = {
+        {"status", "locker:l", "locker:q", "locker:lock", "locker:s"},
         {"list"},
         {"top"},
         {"waiters", "locker:l", "locker:q"},
@@ -417,8 +446,11 @@ static int operate(struct fixture *f, bool *saw_all)
         {"break", "--yes", "locker:q"},
         {"break", "--yes", "locker:w"},
         {"break", "--yes", "locker:lock"},
+        {"break", "--yes", "locker:s"},
+        {"break", "--yes", "--kind", "latch", "locker:go"},
+        {"break", "--yes", "--kind", "unleased", "--permits", "2", "locker:seats"},
     };
-    static const char *const seen[] = {"reentrant", "fair", "plain"};
+    static const char *const seen[] = {"reentrant", "fair", "plain", "1 of 2 out"};
     int worst = 0;
 
     *saw_all = true;
@@ -477,6 +509,9 @@ int main(void)
         ACL_TEST(a_read_write_lock_needs_just_its_rights),
         ACL_TEST(a_plain_lock_needs_just_its_rights),
         ACL_TEST(an_announced_plain_lock_needs_just_its_rights),
+        ACL_TEST(a_semaphore_needs_just_its_rights),
+        ACL_TEST(an_unleased_semaphore_needs_just_its_rights),
+        ACL_TEST(a_latch_needs_just_its_rights),
         TOOL_TEST(a_shell_leaves_the_quoted_line_as_it_is),
         TOOL_TEST(no_line_has_further_words),
         ACL_TEST(redis_takes_the_rights_to_all_names),

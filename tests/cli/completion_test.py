@@ -24,6 +24,7 @@ CASES = [
     ("relock run --once", ["relock run --once-per"]),
     ("relock run --on-lost k", ["relock run --on-lost kill"]),
     ("relock run --nonb", ["relock run --nonblock"]),
+    ("relock run --perm", ["relock run --permits"]),
     ("relock help doc", ["relock help doctor"]),
     ("relock status --js", ["relock status --json"]),
     ("relock doctor --na", ["relock doctor --name"]),

@@ -1,9 +1,12 @@
 /* relock status, list, waiters, watch, top, break: what they show of locks, and how they end. */
 #include "cli/tool.h"
 #include "support/actor.h"
+#include "support/numbers.h"
 #include "support/peer.h"
+#include "support/stats.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LEASE_MS 30000
@@ -259,6 +262,294 @@ static void a_lock_that_cannot_be_shared_is_shown_and_not_broken(void **state)
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
 }
 
+/* ---- semaphores and other numbers ----------------------------------------------------------- */
+
+#define PEER_PERMIT "0123456789abcdef"
+#define PEER_PERMIT_HEX "30313233343536373839616263646566"
+
+/* A client takes two of five permits, and a peer one. */
+static struct relock_lock *take_permits(struct fixture *f)
+{
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "mill"});
+    struct relock_lock *lock = fixture_lock_of(f, client, "jobs", relock_semaphore_new);
+
+    assert_result(relock_semaphore_set(lock, 5), RELOCK_OK);
+    assert_result(relock_acquire(lock, &(struct relock_how){.permits = 2}, NULL), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DECRBY jobs 1"), 2);
+    probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
+    return lock;
+}
+
+static void a_semaphore_shows_its_permits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = take_permits(f);
+    struct tool *tool = tool_start(f, "status", "jobs");
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "semaphore  3 of 5 out  mill and 1 more"));
+    assert_non_null(strstr(tool_out(tool), "  2 out       mill "));
+    assert_non_null(strstr(tool_out(tool), "\n  " PEER_PERMIT_HEX "             1 out       "));
+    tool = tool_start(f, "list");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "jobs  semaphore  3 of 5 out  mill and 1 more"));
+    assert_null(strstr(tool_out(tool), PEER_PERMIT_HEX));
+    tool = tool_start(f, "list", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    assert_non_null(strstr(tool_out(tool), "\"state\": \"held\""));
+    assert_non_null(strstr(tool_out(tool), "\"number\": 2, \"out\": 3, \"permits\": [{\"id\": "));
+    assert_non_null(strstr(tool_out(tool),
+                           "{\"id\": \"" PEER_PERMIT_HEX "\", \"holder\": \"" PEER_PERMIT_HEX
+                           "\", \"permits\": 1, \"held_ms\": null, "
+                           "\"lease_ms\": null}]}"));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL {jobs}:timeout");
+    tool = tool_start(f, "status", "--kind", "semaphore", "jobs", "none");
+    assert_int_equal(tool_wait(tool), 1);
+    assert_non_null(strstr(tool_out(tool), "jobs  semaphore  0 of 4 out"));
+    assert_non_null(strstr(tool_out(tool), "none  semaphore  unset"));
+    probe_int(f->probe, "DEL jobs");
+}
+
+static void top_and_waiters_show_who_wants_permits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = take_permits(f);
+    const struct relock_how how = {.permits = 4, .wait_ms = RELOCK_FOREVER};
+    struct actor *actor = actor_start();
+    struct tool *tool;
+
+    actor_begin_acquire(actor, lock, &how);
+    assert_true(probe_wait_in_line(f->probe, "jobs", 1));
+    tool = tool_start(f, "waiters");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "jobs  1      mill    permits  mill and 1 more  waits"));
+    tool = tool_start(f, "waiters", "--json", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    assert_non_null(strstr(tool_out(tool), "\"for\": \"permits\""));
+    assert_true(peer_lock(f->probe, "a", PEER, LEASE_MS));
+    tool = tool_start(f, "top");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(strstr(tool_out(tool), "\njobs") < strstr(tool_out(tool), "\na "));
+    assert_true(peer_unlock(f->probe, "a", PEER));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+    probe_int(f->probe, "DEL jobs {jobs}:timeout");
+}
+
+static void a_number_is_what_the_user_says(void **state)
+{
+    static const struct {
+        const char *kind, *value, *shown, *json;
+        int status;
+    } all[] = {
+        {"latch", "3", "go    latch  closed at 3  -", "closed", 0},
+        {"latch", NULL, "go    latch  open   -", "open", 1},
+        {"unleased", "3", "go    unleased  3 free  -", "free", 1},
+        {"unleased", "0", "go    unleased  0 free  -", "held", 0},
+        {"unleased", NULL, "go    unleased  unset  -", "unset", 1},
+        {"semaphore", "3", "go    semaphore  0 of 3 out  -", "free", 1},
+        {"plain", "3", "go    plain  held   3", "held", 0},
+    };
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        char json[64];
+
+        if (all[i].value)
+            probe_text(f->probe, "SET go %s", all[i].value);
+        tool = tool_start(f, "status", "--kind", all[i].kind, "go");
+        assert_int_equal(tool_wait(tool), all[i].status);
+        if (!strstr(tool_out(tool), all[i].shown))
+            fail_msg("%s, not %s", tool_out(tool), all[i].shown);
+        tool = tool_start(f, "status", "--json", "--kind", all[i].kind, "go");
+        assert_int_equal(tool_wait(tool), all[i].status);
+        assert_true(tool_printed_json(tool));
+        (void)snprintf(json, sizeof(json), "\"state\": \"%s\"", all[i].json);
+        assert_non_null(strstr(tool_out(tool), json));
+        probe_int(f->probe, "DEL go");
+    }
+    probe_text(f->probe, "SET go 3");
+    tool = tool_start(f, "status", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "go    number?  3      -"));
+    assert_tool(f, 125, "status", "--kind", "lock", "go");
+    assert_int_equal(probe_int(f->probe, "DEL go"), 1);
+}
+
+/* A lock stays a lock, whatever the user says. */
+static void a_lock_is_no_latch(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    tool = tool_start(f, "status", "--kind", "latch", "orders");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "orders  reentrant  held"));
+    tool = tool_start(f, "break", "--yes", "--kind", "latch", "orders");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "`reentrant`"));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void list_shows_latches_and_semaphores_by_their_names(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe,
+               "MSET start:latch 3 opened:latch 0 semaphore:none 0 semaphore:some 2 hits 9");
+    tool = tool_start(f, "list");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "start:latch     latch?      closed at 3"));
+    assert_non_null(strstr(tool_out(tool), "semaphore:none  semaphore?  0 free"));
+    assert_null(strstr(tool_out(tool), "opened"));
+    assert_null(strstr(tool_out(tool), "some"));
+    assert_null(strstr(tool_out(tool), "hits"));
+    probe_text(f->probe, "FLUSHALL");
+}
+
+static void watch_counts_a_latch_and_permits(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "watch", "-n", "20ms", "--kind", "latch", "go");
+    struct relock_lock *lock;
+
+    assert_true(tool_says(tool, "open, waiting: 0"));
+    probe_text(f->probe, "SET go 2");
+    assert_true(tool_says(tool, "closed at 2, waiting: 0"));
+    probe_int(f->probe, "DECR go");
+    assert_true(tool_says(tool, "closed at 1, waiting: 0"));
+    probe_int(f->probe, "DEL go");
+    tool_signal(tool, SIGINT);
+    assert_int_equal(tool_wait(tool), 128 + SIGINT);
+
+    lock = take_permits(f);
+    tool = tool_start(f, "watch", "-n", "20ms", "jobs");
+    assert_true(tool_says(tool, "3 of 5 out, by mill and 1 more, waiting: 0"));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(tool_says(tool, "1 of 5 out, by " PEER_PERMIT_HEX ", waiting: 0"));
+    tool_signal(tool, SIGINT);
+    assert_int_equal(tool_wait(tool), 128 + SIGINT);
+    probe_int(f->probe, "DEL jobs {jobs}:timeout");
+}
+
+static void break_takes_permits_back(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = take_permits(f);
+    struct tool *tool;
+
+    assert_tool(f, 0, "break", "--yes", "--permit", "00000000000000000000000000000000", "jobs");
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "2");
+    tool = tool_start(f, "break", "--yes", "--permit", PEER_PERMIT_HEX, "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_err(tool), "taken back: 1; the holder was " PEER_PERMIT_HEX));
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "3");
+    assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 2);
+    assert_tool(f, 125, "break", "--yes", "--permit", "12", "jobs");
+    probe_int(f->probe, "DECRBY jobs 1");
+    probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
+    tool = tool_start(f, "break", "--yes", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_err(tool), "taken back; the holders were mill and 1 more"));
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "5");
+    assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    tool = tool_start(f, "break", "--yes", "--kind", "semaphore", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_err(tool), "no permit is out"));
+    assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
+}
+
+/* Who has got a permit since the question keeps it. */
+static void break_takes_only_the_permits_back_that_it_has_shown(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = take_permits(f);
+    struct tool *tool = tool_start_words(f, true, (const char *const[]){"break", "jobs", NULL});
+
+    assert_true(tool_says(tool, "jobs has 3 of 5 out, with mill and 1 more"));
+    assert_true(tool_says(tool, "Take back all of them? [y/N]"));
+    assert_result(relock_acquire(lock, NULL, NULL), RELOCK_OK);
+    tool_type(tool, "y\n");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "4");
+    assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 1);
+    (void)relock_unlock(lock);
+    (void)relock_unlock(lock);
+    probe_int(f->probe, "DEL jobs {jobs}:timeout");
+}
+
+static void break_opens_a_latch_and_its_waiters_go_on(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct latch_wait wait = {latch_of(client, "go"), RELOCK_FOREVER, NULL};
+    struct actor *actor = actor_start();
+    struct tool *tool;
+
+    assert_result(relock_latch_try_set(wait.latch, 3, NULL), RELOCK_OK);
+    actor_begin(actor, latch_step, &wait);
+    assert_true(wait_for_waiters(client, 1));
+    assert_tool(f, 125, "break", "--yes", "go");
+    assert_string_equal(probe_text(f->probe, "GET go"), "3");
+    tool = tool_start(f, "break", "--yes", "--kind", "latch", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_err(tool), "deleted; it was closed at 3"));
+    assert_result(actor_result(actor), RELOCK_OK);
+    tool = tool_start(f, "break", "--yes", "--kind", "latch", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_err(tool), "the latch is open"));
+    numbers_free();
+}
+
+static void break_of_an_unleased_semaphore_adds_what_the_user_says(void **state)
+{
+    struct fixture *f = *state;
+    const char *const asked[] = {"break", "--kind", "unleased", "--permits", "2", "jobs", NULL};
+    struct tool *tool;
+
+    probe_text(f->probe, "SET jobs 0");
+    tool = tool_start(f, "break", "--yes", "--kind", "unleased", "jobs");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "nobody knows which permits are lost; --permits N"));
+    assert_tool(f, 125, "break", "--yes", "--permits", "2", "--kind", "latch", "jobs");
+    assert_tool(f, 125, "break", "--yes", "--permit", PEER_PERMIT_HEX, "--kind", "latch", "jobs");
+    tool = tool_start_words(f, true, asked);
+    assert_true(tool_says(tool, "jobs has 0 free"));
+    assert_true(tool_says(tool, "Add 2? [y/N]"));
+    probe_text(f->probe, "SET jobs 1");
+    tool_type(tool, "y\n");
+    assert_int_equal(tool_wait(tool), 1); /* another number than the answer was about */
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "1");
+    assert_tool(f, 0, "break", "--yes", "--kind", "unleased", "--permits", "2", "jobs");
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "3");
+    assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
+    assert_tool(f, 0, "break", "--yes", "--kind", "unleased", "--permits", "2", "jobs");
+    assert_int_equal(probe_n_keys(f->probe), 0); /* none is made */
+}
+
+static void break_frees_a_plain_lock_that_is_a_number_if_the_user_says_so(void **state)
+{
+    struct fixture *f = *state;
+
+    probe_text(f->probe, "SET orders 1 PX 60000");
+    assert_tool(f, 125, "break", "--yes", "orders");
+    assert_tool(f, 0, "break", "--yes", "--kind", "plain", "orders");
+    assert_int_equal(probe_n_keys(f->probe), 0);
+    probe_text(f->probe, "SET lock:page da39a3ee5e6b4b0d3255bfef95601890afd80709 PX 60000");
+    assert_tool(f, 125, "break", "--yes", "lock:page");
+    assert_tool(f, 0, "break", "--yes", "--kind", "plain", "lock:page");
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
 /* By its own token, whatever the name. */
 static void break_frees_plain_locks_but_no_hash_sums(void **state)
 {
@@ -295,6 +586,17 @@ int main(void)
         TOOL_TEST(a_name_with_other_data_is_not_free),
         TOOL_TEST(a_lock_that_cannot_be_shared_is_shown_and_not_broken),
         TOOL_TEST(break_frees_plain_locks_but_no_hash_sums),
+        TOOL_TEST(a_semaphore_shows_its_permits),
+        TOOL_TEST(top_and_waiters_show_who_wants_permits),
+        TOOL_TEST(a_number_is_what_the_user_says),
+        TOOL_TEST(a_lock_is_no_latch),
+        TOOL_TEST(list_shows_latches_and_semaphores_by_their_names),
+        TOOL_TEST(watch_counts_a_latch_and_permits),
+        TOOL_TEST(break_takes_permits_back),
+        TOOL_TEST(break_takes_only_the_permits_back_that_it_has_shown),
+        TOOL_TEST(break_opens_a_latch_and_its_waiters_go_on),
+        TOOL_TEST(break_of_an_unleased_semaphore_adds_what_the_user_says),
+        TOOL_TEST(break_frees_a_plain_lock_that_is_a_number_if_the_user_says_so),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -47,7 +47,8 @@ own_files()
     [[ -d ~/relock && ! -e ~/relock/server.c ]] || return 0
     cp ~/relock/examples/quickstart.c ~/relock/server.c
     printf '#!/bin/sh\necho backup\n' >~/relock/backup.sh
-    chmod +x ~/relock/backup.sh
+    printf '#!/bin/sh\necho convert\n' >~/relock/convert.sh
+    chmod +x ~/relock/backup.sh ~/relock/convert.sh
 }
 
 # The status of a block; `set -e` does not see the first command of `a && b` fail.

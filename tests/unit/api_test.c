@@ -38,6 +38,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_fencedlock_new);
     NAMED(relock_force_unlock);
     NAMED(relock_force_unlock_held);
+    NAMED(relock_force_unlock_permit);
     NAMED(relock_hold_count);
     NAMED(relock_hold_count_of);
     NAMED(relock_is_locked);
@@ -100,9 +101,8 @@ static const struct {
     const char *text;
 } results[] = {
     {RELOCK_OK, 0, "success"},
-    {RELOCK_BUSY, -1, "another owner holds the lock, or it is reserved for a process that waits"},
-    {RELOCK_TIMEOUT, -2,
-     "timed out: another owner holds the lock, or it is reserved for a process that waits"},
+    {RELOCK_BUSY, -1, "not available: in use, reserved for a waiter, or not yet open"},
+    {RELOCK_TIMEOUT, -2, "timed out: still in use, reserved for a waiter, or not yet open"},
     {RELOCK_CANCELLED, -3, "the wait was cancelled"},
     {RELOCK_LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken"},
     {RELOCK_NOT_OWNER, -5, "this owner does not hold the lock"},

@@ -16,7 +16,7 @@ const char *ancestors_list(void)
     return list && *list ? list : NULL;
 }
 
-/* The id of a plain lock is the hold itself. Others have a number behind a colon. */
+/* The id of a plain lock or a permit is the hold itself. Others have a number behind a colon. */
 static bool is_of(const char *holder_id, const char *hold, size_t len)
 {
     return len > 0 && strncmp(holder_id, hold, len) == 0 &&

@@ -2,7 +2,8 @@
  * relock break - frees a lock that another owner holds
  *
  * The library deletes the key only while that owner's hold is in it, and tells the waiters. Client
- * tracking tells the holder, or else its next renewal finds out.
+ * tracking tells the holder, or else its next renewal finds out. A latch and an unleased semaphore
+ * have no holders: the one is deleted, the other gets permits.
  */
 #include "lock_list.h"
 #include "session.h"
@@ -13,24 +14,57 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BREAK_YES = 'y' };
+enum { BREAK_YES = 'y', BREAK_KIND = ARGS_OWN, BREAK_PERMIT, BREAK_PERMITS };
+
+#define MOST_PERMITS 2147483647 /* as Redisson */
+
+struct breaking {
+    struct args args;
+    const char *name;
+    bool is_sure;
+    enum said said;
+    const char *permit; /* its id; NULL: all */
+    unsigned n_permits; /* to be given back to an unleased semaphore */
+    struct relock_client *client;
+};
 
 typedef int constructor_fn(struct relock_client *client, const char *name,
                            struct relock_lock **lock);
 
-static const char *read_options(struct args *args, bool *is_sure, int argc, char **argv)
+static void read_permit(struct breaking *breaking, const char *id)
 {
-    static const struct option known[] = {{"yes", no_argument, NULL, BREAK_YES}, ARGS_OPTIONS};
+    if (strlen(id) != RELOCK_PERMIT_HEX || strspn(id, "0123456789abcdef") != RELOCK_PERMIT_HEX)
+        args_refuse(&breaking->args,
+                    "--permit: `%s` is not the id of a permit: %d digits, as in "
+                    "`relock status`",
+                    id, RELOCK_PERMIT_HEX);
+    breaking->permit = id;
+}
+
+static void read_options(struct breaking *breaking, int argc, char **argv)
+{
+    static const struct option known[] = {{"yes", no_argument, NULL, BREAK_YES},
+                                          {"kind", required_argument, NULL, BREAK_KIND},
+                                          {"permit", required_argument, NULL, BREAK_PERMIT},
+                                          {"permits", required_argument, NULL, BREAK_PERMITS},
+                                          ARGS_OPTIONS};
+    const struct args *args = &breaking->args;
     int letter;
 
     while ((letter = getopt_long(argc, argv, "y" ARGS_LETTERS, known, NULL)) >= 0)
         if (letter == BREAK_YES)
-            *is_sure = true;
+            breaking->is_sure = true;
+        else if (letter == BREAK_KIND)
+            breaking->said = lock_list_said(args, optarg);
+        else if (letter == BREAK_PERMIT)
+            read_permit(breaking, optarg);
+        else if (letter == BREAK_PERMITS)
+            breaking->n_permits = args_number(args, "--permits", optarg, MOST_PERMITS);
         else
-            args_take(args, letter);
+            args_take(&breaking->args, letter);
     if (optind + 1 != argc)
         args_refuse(args, "it takes the name of one lock");
-    return args_name(args, argv[optind]);
+    breaking->name = args_name(args, argv[optind]);
 }
 
 static void print_holder(const char *before, const struct lock_row *row, const char *after)
@@ -40,30 +74,63 @@ static void print_holder(const char *before, const struct lock_row *row, const c
     (void)fputs(after, stderr);
 }
 
+static bool is_semaphore(const struct lock_row *row)
+{
+    return row->kind == RELOCK_KIND_SEMAPHORE || row->said == SAID_SEMAPHORE;
+}
+
+/* What the answer is about. */
+static void print_question(const struct breaking *breaking, const struct lock_row *row)
+{
+    static const char *const risk = ".\nThe holder may be working until it learns of this.\n";
+
+    text_print(stderr, row->name);
+    if (row->said == SAID_LATCH) {
+        (void)fprintf(stderr, " is %s.\nAll that wait for it go on.\nDelete the latch? [y/N] ",
+                      lock_row_state(row));
+    } else if (row->said == SAID_UNLEASED) {
+        (void)fprintf(stderr,
+                      " has %s.\nIts holders are not known: if they are not gone, more work at the "
+                      "same time.\nAdd %u? [y/N] ",
+                      lock_row_state(row), breaking->n_permits);
+    } else if (is_semaphore(row)) {
+        (void)fprintf(stderr, " has %s", lock_row_state(row));
+        print_holder(", with ", row, risk);
+        (void)fprintf(stderr, "Take back %s? [y/N] ",
+                      breaking->permit ? "those of this acquire" : "all of them");
+    } else {
+        print_holder(" is held by ", row, risk);
+        (void)fputs("Break the lock? [y/N] ", stderr);
+    }
+}
+
 /* Asks on the terminal. */
-static bool confirms(const struct args *args, const struct lock_row *row)
+static bool confirms(const struct breaking *breaking, const struct lock_row *row)
 {
     char answer[16] = "";
 
     if (!isatty(STDIN_FILENO))
-        args_refuse(args, "there is no terminal to ask on; --yes breaks the lock without asking");
-    text_print(stderr, row->name);
-    print_holder(" is held by ", row,
-                 ".\nThe holder may be working until it learns of this.\n"
-                 "Break the lock? [y/N] ");
+        args_refuse(&breaking->args,
+                    "there is no terminal to ask on; --yes breaks the lock without asking");
+    print_question(breaking, row);
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* The answer was about one holder. Meanwhile there may be another. */
-static bool has_the_same_holder(struct relock_client *client, const struct lock_row *row)
+/* The answer was about one holder. Meanwhile there may be another. Of a semaphore, only the permits
+ * that were there are taken back. */
+static bool is_still_so(const struct breaking *breaking, const struct lock_row *row)
 {
     struct lock_list now = {0};
-    bool is_same = lock_list_find_name(&now, client, row->name) == RELOCK_OK &&
-                   strcmp(now.rows[0].holder.id, row->holder.id) == 0;
+    bool is_same = lock_list_find_name(&now, breaking->client, row->name) == RELOCK_OK &&
+                   lock_row_say(&now.rows[0], breaking->said) &&
+                   (is_semaphore(row) || (strcmp(now.rows[0].holder.id, row->holder.id) == 0 &&
+                                          now.rows[0].number == row->number));
 
     lock_list_free(&now);
     return is_same;
 }
+
+/* ---- by kind ------------------------------------------------------------------------------- */
 
 static int force(struct relock_client *client, const char *name, constructor_fn *constructor)
 {
@@ -76,7 +143,42 @@ static int force(struct relock_client *client, const char *name, constructor_fn 
     return r;
 }
 
-static int break_it(struct relock_client *client, const struct lock_row *row)
+/* A permit that is not there has come back meanwhile. */
+static int take_back(const struct breaking *breaking, const struct lock_row *row)
+{
+    struct relock_lock *lock = NULL;
+    int r = relock_semaphore_new(breaking->client, row->name, &lock);
+
+    for (size_t i = 0; r == RELOCK_OK && i < row->n_permits; i++)
+        if (!breaking->permit || strcmp(breaking->permit, row->permits[i].id) == 0)
+            r = relock_force_unlock_permit(lock, row->permits[i].id, NULL);
+    relock_lock_free(lock);
+    return r;
+}
+
+static int delete_latch(struct relock_client *client, const char *name)
+{
+    struct relock_latch *latch = NULL;
+    int r = relock_latch_new(client, name, &latch);
+
+    if (r == RELOCK_OK)
+        r = relock_latch_delete(latch, NULL);
+    relock_latch_free(latch);
+    return r;
+}
+
+static int add_permits(struct relock_client *client, const char *name, unsigned n)
+{
+    struct relock_unleased *semaphore = NULL;
+    int r = relock_unleased_new(client, name, &semaphore);
+
+    if (r == RELOCK_OK)
+        r = relock_unleased_add(semaphore, (int)n);
+    relock_unleased_free(semaphore);
+    return r;
+}
+
+static int break_lock(struct relock_client *client, const struct lock_row *row)
 {
     int r;
 
@@ -96,51 +198,137 @@ static int break_it(struct relock_client *client, const struct lock_row *row)
     }
 }
 
-static int confirm_and_break(const struct args *args, struct relock_client *client,
-                             const struct lock_row *row, bool is_sure)
+static int break_it(const struct breaking *breaking, const struct lock_row *row)
 {
-    int r;
+    switch (row->said) {
+    case SAID_LATCH:
+        return delete_latch(breaking->client, row->name);
+    case SAID_UNLEASED:
+        return add_permits(breaking->client, row->name, breaking->n_permits);
+    case SAID_PLAIN:
+        return force(breaking->client, row->name, relock_plainlock_new);
+    default:
+        return is_semaphore(row) ? take_back(breaking, row) : break_lock(breaking->client, row);
+    }
+}
 
+/* NULL: it is not out. */
+static const struct permits_row *find_permit(const struct lock_row *row, const char *id)
+{
+    for (size_t i = 0; i < row->n_permits; i++)
+        if (strcmp(row->permits[i].id, id) == 0)
+            return &row->permits[i];
+    return NULL;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+/* Exits if that cannot be. */
+static void refuse_what_cannot_be(const struct breaking *breaking, struct lock_row *row)
+{
+    const struct args *args = &breaking->args;
+
+    if (!lock_row_say(row, breaking->said))
+        args_refuse(args, "this name has no such key: it is `%s`", lock_row_kind(row));
     if (row->kind == RELOCK_KIND_OTHER)
         args_refuse(args, "the key of this name is no lock");
     if (row->kind == RELOCK_KIND_FOREIGN)
         args_refuse(args, "this lock is of a library whose locks relock cannot release; delete its "
                           "key (DEL) if its holder is gone");
-    if (row->kind == RELOCK_KIND_MAYBE_PLAIN && is_sure)
-        args_refuse(args, "the key of this name may be no lock; break it without --yes");
-    if (!lock_row_is_held(row)) {
-        (void)fprintf(stderr, "relock break: the lock is free\n");
-        return STATUS_OK;
+    if (lock_row_is_unsaid(row))
+        args_refuse(args,
+                    "the key of this name is the number %lld: of a latch, a semaphore, a plain "
+                    "lock, or no lock. Say which: --kind",
+                    (long long)row->number);
+    if (row->kind == RELOCK_KIND_MAYBE_PLAIN && breaking->is_sure && row->said == SAID_NOTHING)
+        args_refuse(args, "the key of this name may be no lock; break it without --yes, or with "
+                          "--kind plain");
+    if (row->said == SAID_UNLEASED && breaking->n_permits == 0)
+        args_refuse(args,
+                    "an unleased semaphore has no holders and no leases, so nobody knows which "
+                    "permits are lost; --permits N adds N");
+    if (row->said != SAID_UNLEASED && breaking->n_permits > 0)
+        args_refuse(args, "--permits is for --kind unleased alone");
+    if (breaking->permit && !is_semaphore(row))
+        args_refuse(args, "--permit is for semaphores alone");
+}
+
+/* Whether there is nothing to do, because nobody has it. */
+static bool is_done(const struct breaking *breaking, const struct lock_row *row)
+{
+    const char *why = NULL;
+
+    if (breaking->permit)
+        why = find_permit(row, breaking->permit) ? NULL : "this permit is not out";
+    else if (row->said == SAID_UNLEASED)
+        why = row->kind == RELOCK_KIND_NONE ? "there is no such semaphore" : NULL;
+    else if (is_semaphore(row))
+        why = row->n_out > 0 ? NULL : "no permit is out";
+    else if (!lock_row_is_held(row))
+        why = row->said == SAID_LATCH ? "the latch is open" : "the lock is free";
+    if (why)
+        (void)fprintf(stderr, "relock break: %s\n", why);
+    return why != NULL;
+}
+
+static void print_done(const struct breaking *breaking, const struct lock_row *row)
+{
+    const struct permits_row *permits =
+        breaking->permit ? find_permit(row, breaking->permit) : NULL;
+
+    if (row->said == SAID_LATCH) {
+        (void)fprintf(stderr, "relock break: deleted; it was %s\n", lock_row_state(row));
+    } else if (row->said == SAID_UNLEASED) {
+        (void)fprintf(stderr, "relock break: permits added: %u; it had %s\n", breaking->n_permits,
+                      lock_row_state(row));
+    } else if (permits) {
+        (void)fprintf(stderr, "relock break: permits taken back: %llu; the holder was ",
+                      (unsigned long long)permits->n);
+        text_print(stderr, lock_list_who(permits->client_name, permits->id));
+        (void)fputc('\n', stderr);
+    } else if (is_semaphore(row)) {
+        print_holder("relock break: taken back; the holders were ", row, "\n");
+    } else {
+        print_holder("relock break: broken; it was held by ", row, "\n");
     }
-    if (!is_sure && !confirms(args, row)) {
+}
+
+static int confirm_and_break(const struct breaking *breaking, struct lock_row *row)
+{
+    int r;
+
+    refuse_what_cannot_be(breaking, row);
+    if (is_done(breaking, row))
+        return STATUS_OK;
+    if (!breaking->is_sure && !confirms(breaking, row)) {
         (void)fprintf(stderr, "relock break: not broken\n");
         return STATUS_NO;
     }
-    if (!is_sure && !has_the_same_holder(client, row)) {
-        (void)fprintf(stderr, "relock break: not broken, because it has another holder now\n");
+    if (!breaking->is_sure && !is_still_so(breaking, row)) {
+        (void)fprintf(stderr, "relock break: not broken, because it has changed meanwhile\n");
         return STATUS_NO;
     }
-    r = break_it(client, row);
+    r = break_it(breaking, row);
     if (r != RELOCK_OK)
-        return session_fail(args, "not broken", r);
-    print_holder("relock break: broken; it was held by ", row, "\n");
+        return session_fail(&breaking->args, "not broken", r);
+    print_done(breaking, row);
     return STATUS_OK;
 }
 
 static int run_break(const struct command *self, int argc, char **argv)
 {
-    struct args args = {.command = self};
+    struct breaking breaking = {.args = {.command = self}};
     struct lock_list list = {0};
-    bool is_sure = false;
-    const char *name = read_options(&args, &is_sure, argc, argv);
-    struct relock_client *client = session_open(
-        &args, &(struct relock_options){.connections = 1, .flags = RELOCK_ANNOUNCE_PLAIN});
-    int r = lock_list_find_name(&list, client, name), status;
+    int r, status;
 
-    status = r == RELOCK_OK ? confirm_and_break(&args, client, &list.rows[0], is_sure)
-                            : session_fail(&args, name, r);
+    read_options(&breaking, argc, argv);
+    breaking.client = session_open(
+        &breaking.args, &(struct relock_options){.connections = 1, .flags = RELOCK_ANNOUNCE_PLAIN});
+    r = lock_list_find_name(&list, breaking.client, breaking.name);
+    status = r == RELOCK_OK ? confirm_and_break(&breaking, &list.rows[0])
+                            : session_fail(&breaking.args, breaking.name, r);
     lock_list_free(&list);
-    relock_client_free(client);
+    relock_client_free(breaking.client);
     return status;
 }
 
@@ -149,11 +337,19 @@ const struct command command_break = {
     "free a lock that another owner holds",
     "Usage: relock break [OPTION]... NAME\n"
     "Frees the lock NAME, whoever holds it, and wakes the waiters. Of a read/write\n"
-    "lock, this ends all holds of both sides. The holder mostly learns of the loss\n"
-    "within milliseconds, at the latest at its next renewal, and may continue to work\n"
-    "until then. The tool shows the holder and asks first; without a terminal, it\n"
-    "needs --yes, and it then refuses a string that may be no lock (plain?).\n"
+    "lock, this ends all holds of both sides; of a semaphore, all permits come back.\n"
+    "The holder mostly learns of the loss within milliseconds, at the latest at its\n"
+    "next renewal, and may continue to work until then. The tool shows the holder\n"
+    "and asks first; without a terminal, it needs --yes, and it then refuses a string\n"
+    "that may be no lock (plain?).\n"
     "  -y, --yes                 do not ask\n"
+    "      --permit ID           of a semaphore, only the permits of one acquire:\n"
+    "                            `relock status` shows the ids\n"
+    "      --kind KIND           what a key with a number is: needed for a `latch`,\n"
+    "                            which is deleted, so all that wait for it go on; for\n"
+    "                            `unleased`; and for a `plain` lock with a number\n"
+    "      --permits N           adds N to an unleased semaphore, whose holders\n"
+    "                            nobody knows: as many as crashes have lost\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
     "  -v, --verbose             log to stderr what the library does\n"

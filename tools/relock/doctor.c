@@ -38,7 +38,7 @@ static void add_kind(struct doctor *doctor, const char *kind)
     if (!rights_has_kind(kind))
         rights_refuse_kind(&doctor->args, kind);
     if (!rights_are_tried(kind))
-        args_refuse(&doctor->args, "`%s` cannot be tried: the doctor knows no number for it", kind);
+        args_refuse(&doctor->args, "`%s` cannot be tried: that library names the keys", kind);
     while (doctor->kinds[n])
         n++;
     if (n + 1 < MOST_KINDS)
@@ -217,9 +217,11 @@ const struct command command_doctor = {
     "which shows whether this user has the rights. Says what is fine (ok), good to\n"
     "know (note) or wrong (bad), and what to do.\n"
     "      --kind KIND           try this kind only, of those in `relock acl --help`;\n"
-    "                            may stand several times [all but announced-plain]\n"
+    "                            may stand several times [reentrant, fair, fenced,\n"
+    "                            read-write, spin, plain]\n"
     "      --name NAME           names the locks NAME:fair and so on [relock:doctor];\n"
-    "                            the token counters of fenced ones stay\n"
+    "                            the token counters of fenced ones and the numbers of\n"
+    "                            semaphores stay\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

@@ -50,7 +50,9 @@ static void on_record(const struct relock_record *record, void *arg)
 
     if (!atomic_load(&hold->is_connected))
         is_repeated = record->level == RELOCK_LOG_ERROR && keep_why(hold, record->text);
-    else if (record->result == RELOCK_E_CONN && strstr(record->text, ": not acquired: "))
+    else if (record->result == RELOCK_E_CONN &&
+             (strstr(record->text, ": not acquired: ") ||
+              strstr(record->text, ": its permits were not read or set: ")))
         is_repeated = atomic_exchange(&hold->tells_failure, true);
     else
         is_repeated =
@@ -152,6 +154,30 @@ static int make_locks(struct hold *hold)
     return r;
 }
 
+/* Of those that start first, one sets the number, and all others find it. */
+static int agree_on_number(struct hold *hold)
+{
+    const struct run_options *options = hold->options;
+    struct relock_permits permits;
+    bool was_unset = false;
+    int64_t n;
+    int r;
+
+    if (options->changes_number)
+        return relock_semaphore_set(hold->lock, options->n_permits);
+    r = relock_semaphore_init(hold->lock, options->n_permits, &was_unset);
+    if (r != RELOCK_OK || was_unset)
+        return r;
+    r = relock_semaphore_read(hold->lock, &permits);
+    if (r != RELOCK_OK)
+        return r;
+    n = permits.n_free + (int64_t)permits.n_out;
+    if (n == (int64_t)options->n_permits)
+        return RELOCK_OK;
+    hold->other_number = n;
+    return RELOCK_E_INVALID;
+}
+
 static bool is_renewed(const struct hold *hold)
 {
     return hold->how.lease_ms > 0;
@@ -184,6 +210,14 @@ static bool is_outage(const struct hold *hold, int result)
             relock_client_ready(hold->client, NULL) != RELOCK_OK);
 }
 
+/* A semaphore that was deleted, or whose server lost its data, gets its number again. */
+static bool goes_on(struct hold *hold, int result)
+{
+    if (result == RELOCK_E_NO_PERMITS)
+        return patience_left(&hold->patience) != 0;
+    return is_outage(hold, result) && bear(hold, result);
+}
+
 static void begin_to_tell(struct hold *hold)
 {
     hold->teller.options = hold->options;
@@ -206,8 +240,10 @@ static int acquire(struct hold *hold)
     if (hold->patience.wait_ms > 0)
         begin_to_tell(hold);
     do {
-        r = attempt(hold);
-    } while (is_outage(hold, r) && bear(hold, r));
+        r = hold->options->n_permits > 0 ? agree_on_number(hold) : RELOCK_OK;
+        if (r == RELOCK_OK)
+            r = attempt(hold);
+    } while (goes_on(hold, r));
     return r;
 }
 
@@ -236,6 +272,8 @@ bool hold_begin(struct hold *hold, const struct run_options *options)
     hold->how.owner = relock_owner_new();
     hold->how.on_lost = on_lost;
     hold->how.arg = hold;
+    hold->how.permit_ids = options->n_permits > 0 ? hold->permit_id : NULL;
+    hold->other_number = -1;
     hold->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hold->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hold->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -295,7 +333,9 @@ const char *hold_lost_text(const struct hold *hold)
     case RELOCK_LOST_EXPIRED:
         return "its lease expired";
     case RELOCK_LOST_GONE:
-        return "its key is gone: it was broken or deleted, or the server lost its data";
+        return hold->options->n_permits > 0
+                   ? "it is gone: it was broken or deleted, or the server lost its data"
+                   : "its key is gone: it was broken or deleted, or the server lost its data";
     case RELOCK_LOST_TAKEN:
         return "another owner holds it, or another program has replaced its key";
     case RELOCK_LOST_REPLICAS:

@@ -21,6 +21,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define HOLD_PERMIT_ID 16 /* bytes */
+
 struct hold {
     const struct run_options *options;
     struct relock_options settings;
@@ -35,6 +37,8 @@ struct hold {
     struct relock_lock *lock;     /* of all members */
     struct relock_how how;        /* its lease and owner */
     struct relock_grant grant;
+    unsigned char permit_id[HOLD_PERMIT_ID]; /* of a semaphore */
+    int64_t other_number; /* of permits, which the semaphore has, and not the wanted one; or -1 */
     struct patience patience;
     struct teller teller;
     int result;        /* of the wait */

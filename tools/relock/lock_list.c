@@ -20,7 +20,20 @@ static const char *const kinds[] = {
     [RELOCK_KIND_MAYBE_PLAIN] = "plain?",
     [RELOCK_KIND_OTHER] = "no lock",
     [RELOCK_KIND_FOREIGN] = "foreign",
+    [RELOCK_KIND_SEMAPHORE] = "semaphore",
+    [RELOCK_KIND_MAYBE_SEMAPHORE] = "semaphore?",
+    [RELOCK_KIND_MAYBE_LATCH] = "latch?",
+    [RELOCK_KIND_NUMBER] = "number?",
 };
+
+static const char *const said_words[] = {
+    [SAID_PLAIN] = "plain",
+    [SAID_SEMAPHORE] = "semaphore",
+    [SAID_UNLEASED] = "unleased",
+    [SAID_LATCH] = "latch",
+};
+
+#define N_SAID (sizeof(said_words) / sizeof(*said_words))
 
 static void *must(void *memory)
 {
@@ -28,6 +41,24 @@ static void *must(void *memory)
         return memory;
     (void)fputs("relock: out of memory\n", stderr);
     abort();
+}
+
+static void keep_permits(struct lock_row *row, const struct relock_permits_info *info)
+{
+    size_t n = 0;
+
+    for (const struct relock_permits_info *at = info; at; at = at->next)
+        n++;
+    row->permits = n > 0 ? must(calloc(n, sizeof(*row->permits))) : NULL;
+    for (; info; info = info->next) {
+        struct permits_row *permits = &row->permits[row->n_permits++];
+
+        (void)snprintf(permits->id, sizeof(permits->id), "%s", info->id);
+        permits->client_name = must(strdup(info->client_name));
+        permits->n = info->n_permits;
+        permits->ttl_ms = info->ttl_ms;
+        permits->held_ms = info->held_ms;
+    }
 }
 
 static bool keep(const struct relock_lock_info *info, void *arg)
@@ -45,7 +76,10 @@ static bool keep(const struct relock_lock_info *info, void *arg)
         .client_name = must(strdup(info->client_name)),
         .n_waiting = info->n_waiting,
         .held_ms = info->held_ms,
+        .number = info->number,
+        .n_out = info->n_out,
     };
+    keep_permits(&list->rows[list->n - 1], info->permits);
     return true;
 }
 
@@ -65,6 +99,9 @@ int lock_list_find_name(struct lock_list *list, struct relock_client *client, co
 
 static void free_row(struct lock_row *row)
 {
+    for (size_t i = 0; i < row->n_permits; i++)
+        free(row->permits[i].client_name);
+    free(row->permits);
     free(row->name);
     free(row->client_name);
 }
@@ -108,9 +145,87 @@ void lock_list_sort(struct lock_list *list, bool by_waiting)
         qsort(list->rows, list->n, sizeof(*list->rows), compare_waiting);
 }
 
+/* ---- what a row is ------------------------------------------------------------------------- */
+
+enum said lock_list_said(const struct args *args, const char *word)
+{
+    for (size_t i = SAID_PLAIN; i < N_SAID; i++)
+        if (strcmp(said_words[i], word) == 0)
+            return (enum said)i;
+    args_refuse(args, "--kind: `%s` is not plain, semaphore, unleased or latch", word);
+}
+
+static bool is_number(const struct lock_row *row)
+{
+    return row->kind == RELOCK_KIND_NUMBER || row->kind == RELOCK_KIND_MAYBE_LATCH ||
+           row->kind == RELOCK_KIND_MAYBE_SEMAPHORE;
+}
+
+bool lock_row_is_unsaid(const struct lock_row *row)
+{
+    return is_number(row) && row->said == SAID_NOTHING;
+}
+
+/* Its name tells nothing either. */
+static bool is_any_number(const struct lock_row *row)
+{
+    return row->kind == RELOCK_KIND_NUMBER && row->said == SAID_NOTHING;
+}
+
+bool lock_row_say(struct lock_row *row, enum said said)
+{
+    bool is_plain = row->kind == RELOCK_KIND_PLAIN || row->kind == RELOCK_KIND_MAYBE_PLAIN;
+    bool is_so = (is_plain && said == SAID_PLAIN) ||
+                 (row->kind == RELOCK_KIND_SEMAPHORE && said == SAID_SEMAPHORE);
+
+    if (said == SAID_NOTHING)
+        return true;
+    if (!is_so && !is_number(row) && row->kind != RELOCK_KIND_NONE)
+        return false;
+    row->said = said;
+    if (is_number(row)) { /* a lock would have a holder, and the others have no lease */
+        row->holder = (struct relock_holder){.ttl_ms = -1};
+        row->holder.n_holders = row->holder.hold_count = said == SAID_PLAIN;
+        if (said == SAID_PLAIN)
+            (void)snprintf(row->holder.id, sizeof(row->holder.id), "%lld", (long long)row->number);
+    }
+    return true;
+}
+
+/* As what it is shown. */
+static enum said sight_of(const struct lock_row *row)
+{
+    if (row->said != SAID_NOTHING)
+        return row->said;
+    switch (row->kind) {
+    case RELOCK_KIND_SEMAPHORE:
+        return SAID_SEMAPHORE;
+    case RELOCK_KIND_MAYBE_SEMAPHORE:
+        return SAID_UNLEASED;
+    case RELOCK_KIND_MAYBE_LATCH:
+        return SAID_LATCH;
+    default:
+        return SAID_NOTHING;
+    }
+}
+
 bool lock_row_is_held(const struct lock_row *row)
 {
-    return row->holder.n_holders > 0;
+    switch (sight_of(row)) {
+    case SAID_SEMAPHORE:
+        return row->n_out > 0;
+    case SAID_UNLEASED:
+        return row->kind != RELOCK_KIND_NONE && row->number <= 0;
+    case SAID_LATCH:
+        return row->number > 0;
+    default:
+        return row->holder.n_holders > 0;
+    }
+}
+
+const char *lock_row_kind(const struct lock_row *row)
+{
+    return row->said != SAID_NOTHING ? said_words[row->said] : kinds[row->kind];
 }
 
 const char *lock_list_who(const char *client_name, const char *id)
@@ -123,20 +238,30 @@ const char *lock_list_who(const char *client_name, const char *id)
 const char *lock_row_holder(const struct lock_row *row)
 {
     static char text[WHO_MAX];
+    size_t n;
 
-    if (!lock_row_is_held(row))
+    if (row->holder.n_holders == 0 || is_any_number(row))
         return NULL;
     (void)snprintf(text, sizeof(text), "%s", lock_list_who(row->client_name, row->holder.id));
-    if (row->holder.n_holders > 1)
-        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " and %u more",
-                       row->holder.n_holders - 1);
+    n = row->permits ? row->n_permits : row->holder.n_holders;
+    if (n > 1)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " and %zu more", n - 1);
     return text;
 }
 
+/* For programs. */
 static const char *state_of(const struct lock_row *row)
 {
+    enum said sight = sight_of(row);
+
     if (row->kind == RELOCK_KIND_OTHER)
         return "blocked";
+    if (is_any_number(row))
+        return "number";
+    if (row->kind == RELOCK_KIND_NONE && (sight == SAID_SEMAPHORE || sight == SAID_UNLEASED))
+        return "unset";
+    if (sight == SAID_LATCH)
+        return row->number > 0 ? "closed" : "open";
     if (!lock_row_is_held(row))
         return "free";
     if (row->kind == RELOCK_KIND_RW)
@@ -144,39 +269,148 @@ static const char *state_of(const struct lock_row *row)
     return "held";
 }
 
-static void add_row(struct report *report, const struct lock_row *row)
+const char *lock_row_state(const struct lock_row *row)
 {
-    bool is_held = lock_row_is_held(row);
+    static char text[64];
+    enum said sight = sight_of(row);
+    const char *state = state_of(row);
+    long long number = (long long)row->number;
 
-    report_text(report, row->name, COLOUR_NONE);
-    report_text(report, kinds[row->kind], COLOUR_NONE);
-    report_text(report, state_of(row),
-                row->kind == RELOCK_KIND_OTHER ? COLOUR_BAD
-                : is_held                      ? COLOUR_NOTE
-                                               : COLOUR_GOOD);
-    report_text(report, lock_row_holder(row), COLOUR_NONE);
-    report_text(report, is_held ? row->holder.id : NULL, COLOUR_NONE);
-    report_number(report, row->holder.hold_count);
-    report_number(report, row->holder.n_holders);
-    report_ms(report, row->held_ms);
-    report_ms(report, is_held ? row->holder.ttl_ms : -1);
-    report_number(report, row->n_waiting);
+    (void)snprintf(text, sizeof(text), "%s", state);
+    if (row->kind == RELOCK_KIND_NONE)
+        return text;
+    if (sight == SAID_SEMAPHORE)
+        (void)snprintf(text, sizeof(text), "%llu of %lld out", (unsigned long long)row->n_out,
+                       number + (long long)row->n_out);
+    else if (sight == SAID_UNLEASED)
+        (void)snprintf(text, sizeof(text), "%lld free", number);
+    else if (sight == SAID_LATCH && number > 0)
+        (void)snprintf(text, sizeof(text), "closed at %lld", number);
+    else if (is_any_number(row))
+        (void)snprintf(text, sizeof(text), "%lld", number);
+    return text;
 }
 
-int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool is_line)
+/* ---- output -------------------------------------------------------------------------------- */
+
+/* The acquires of a semaphore, for programs. */
+static void add_acquires(struct report *report, const struct lock_row *row)
+{
+    static const struct column columns[] = {
+        {"", "id"},      {"", "holder"},   {"", "permits"},
+        {"", "held_ms"}, {"", "lease_ms"}, {NULL, NULL},
+    };
+    struct report *acquires = report_new(columns, true);
+
+    for (size_t i = 0; i < row->n_permits; i++) {
+        const struct permits_row *permits = &row->permits[i];
+
+        report_text(acquires, permits->id, COLOUR_NONE);
+        report_text(acquires, lock_list_who(permits->client_name, permits->id), COLOUR_NONE);
+        report_number(acquires, (int64_t)permits->n);
+        report_ms(acquires, permits->held_ms);
+        report_ms(acquires, permits->ttl_ms);
+    }
+    report_rows(report, acquires);
+    report_free(acquires);
+}
+
+static void add_for_programs(struct report *report, const struct lock_row *row)
+{
+    bool is_semaphore = sight_of(row) == SAID_SEMAPHORE && row->kind != RELOCK_KIND_NONE;
+
+    if (is_number(row) || is_semaphore)
+        report_number(report, row->number);
+    else
+        report_text(report, NULL, COLOUR_NONE);
+    if (is_semaphore) {
+        report_number(report, (int64_t)row->n_out);
+        add_acquires(report, row);
+    } else {
+        report_text(report, NULL, COLOUR_NONE);
+        report_text(report, NULL, COLOUR_NONE);
+    }
+}
+
+static enum colour colour_of(const struct lock_row *row)
+{
+    if (row->kind == RELOCK_KIND_OTHER)
+        return COLOUR_BAD;
+    return lock_row_is_held(row) ? COLOUR_NOTE : COLOUR_GOOD;
+}
+
+static void add_row(struct report *report, const struct lock_row *row)
+{
+    const char *holder = lock_row_holder(row);
+    char levels[24];
+
+    report_text(report, row->name, COLOUR_NONE);
+    report_text(report, lock_row_kind(row), COLOUR_NONE);
+    report_said(report, lock_row_state(row), colour_of(row), state_of(row));
+    report_text(report, holder, COLOUR_NONE);
+    report_text(report, holder ? row->holder.id : NULL, COLOUR_NONE);
+    (void)snprintf(levels, sizeof(levels), "%u", row->holder.hold_count);
+    report_both(report, sight_of(row) == SAID_NOTHING ? levels : "-", COLOUR_NONE, levels);
+    report_number(report, row->holder.n_holders);
+    report_ms(report, row->held_ms);
+    report_ms(report, row->holder.n_holders > 0 ? row->holder.ttl_ms : -1);
+    report_number(report, row->n_waiting);
+    add_for_programs(report, row);
+}
+
+static void add_blanks(struct report *report, int n)
+{
+    while (n-- > 0)
+        report_both(report, "", COLOUR_NONE, "null");
+}
+
+/* For people: the permits of an acquire, below their semaphore. */
+static void add_permits(struct report *report, const struct permits_row *permits)
+{
+    char name[RELOCK_PERMIT_HEX + 3], n[32];
+
+    (void)snprintf(name, sizeof(name), "  %s", permits->id);
+    (void)snprintf(n, sizeof(n), "%llu out", (unsigned long long)permits->n);
+    report_text(report, name, COLOUR_NONE);
+    add_blanks(report, 1);
+    report_text(report, n, COLOUR_NONE);
+    report_text(report, lock_list_who(permits->client_name, permits->id), COLOUR_NONE);
+    add_blanks(report, 3);
+    report_ms(report, permits->held_ms);
+    report_ms(report, permits->ttl_ms);
+    add_blanks(report, 4);
+}
+
+static int print(const struct lock_list *list, size_t n, bool is_json, bool in_full, bool is_line)
 {
     /* A column without a title is for programs. */
     static const struct column columns[] = {
         {"NAME", "name"},      {"KIND", "kind"},       {"STATE", "state"}, {"HOLDER", "holder"},
         {"", "holder_id"},     {"LEVELS", "levels"},   {"", "holders"},    {"HELD", "held_ms"},
-        {"LEASE", "lease_ms"}, {"WAITING", "waiting"}, {NULL, NULL},
+        {"LEASE", "lease_ms"}, {"WAITING", "waiting"}, {"", "number"},     {"", "out"},
+        {"", "permits"},       {NULL, NULL},
     };
     struct report *report = report_new(columns, is_json);
     bool done;
 
-    for (size_t i = 0; i < list->n && i < n; i++)
-        add_row(report, &list->rows[i]);
+    for (size_t i = 0; i < list->n && i < n; i++) {
+        const struct lock_row *row = &list->rows[i];
+
+        add_row(report, row);
+        for (size_t k = 0; in_full && !is_json && k < row->n_permits; k++)
+            add_permits(report, &row->permits[k]);
+    }
     done = report_print(report, is_line);
     report_free(report);
     return done ? STATUS_OK : STATUS_FAILED;
+}
+
+int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool in_full)
+{
+    return print(list, n, is_json, in_full, false);
+}
+
+int lock_list_print_line(const struct lock_list *list)
+{
+    return print(list, 1, true, false, true);
 }

@@ -72,6 +72,11 @@ void report_both(struct report *report, const char *text, enum colour colour, co
     add(report, text_escape(text), colour, strdup(json));
 }
 
+void report_said(struct report *report, const char *text, enum colour colour, const char *word)
+{
+    add(report, text_escape(text), colour, text_json(word));
+}
+
 void report_number(struct report *report, int64_t number)
 {
     char text[24];
@@ -144,33 +149,54 @@ static void print_table(const struct report *report)
     free(widths);
 }
 
-static void print_object(const struct report *report, size_t row)
+static void print_object(FILE *out, const struct report *report, size_t row)
 {
     for (size_t i = 0; i < report->n_columns; i++)
-        (void)printf("%s\"%s\": %s", i == 0 ? "{" : ", ", report->columns[i].key,
-                     report->cells[row * report->n_columns + i].json);
-    (void)putchar('}');
+        (void)fprintf(out, "%s\"%s\": %s", i == 0 ? "{" : ", ", report->columns[i].key,
+                      report->cells[row * report->n_columns + i].json);
+    (void)putc('}', out);
 }
 
-static void print_json(const struct report *report, bool is_line)
+static void print_array(FILE *out, const struct report *report, const char *between)
 {
     size_t n_rows = report->n_cells / report->n_columns;
 
-    if (!is_line)
-        (void)putchar('[');
+    (void)putc('[', out);
     for (size_t row = 0; row < n_rows; row++) {
-        print_object(report, row);
-        (void)fputs(is_line ? "\n" : row + 1 < n_rows ? ",\n " : "", stdout);
+        print_object(out, report, row);
+        (void)fputs(row + 1 < n_rows ? between : "", out);
     }
-    if (!is_line)
-        (void)fputs("]\n", stdout);
+    (void)putc(']', out);
+}
+
+static void print_lines(const struct report *report)
+{
+    for (size_t row = 0; row < report->n_cells / report->n_columns; row++) {
+        print_object(stdout, report, row);
+        (void)putchar('\n');
+    }
+}
+
+void report_rows(struct report *report, const struct report *rows)
+{
+    char *json = NULL;
+    size_t len;
+    FILE *out = must(open_memstream(&json, &len));
+
+    print_array(out, rows, ", ");
+    (void)fclose(out);
+    add(report, strdup("-"), COLOUR_NONE, json);
 }
 
 bool report_print(const struct report *report, bool is_line)
 {
-    if (report->is_json)
-        print_json(report, is_line);
-    else
+    if (report->is_json && is_line) {
+        print_lines(report);
+    } else if (report->is_json) {
+        print_array(stdout, report, ",\n ");
+        (void)putchar('\n');
+    } else {
         print_table(report);
+    }
     return fflush(stdout) == 0 && !ferror(stdout);
 }

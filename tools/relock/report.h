@@ -31,6 +31,12 @@ void report_number(struct report *report, int64_t number);
 /* A text for people, and another value for programs: JSON as it is. */
 void report_both(struct report *report, const char *text, enum colour colour, const char *json);
 
+/* A text for people, and a plain word for programs. */
+void report_said(struct report *report, const char *text, enum colour colour, const char *word);
+
+/* For programs, all rows of another report for them, as an array in one cell. */
+void report_rows(struct report *report, const struct report *rows);
+
 /* Milliseconds; below 0: none. */
 void report_ms(struct report *report, int64_t ms);
 

@@ -17,9 +17,10 @@
     "+client|tracking +client|caching "
 #define HASH "+hexists +hgetall "
 #define STRING "+get +getrange +set "
-#define LINE                                                          \
+#define LINE_OF_PERMITS                                               \
     "~relock_waiters:{%* ~relock_waiters:turn:{%* &relock_client:{* " \
-    "+llen +lpos +lindex +lrange +lrem +rpush +hmget +hdel +hkeys +publish "
+    "+llen +lpos +lindex +lrange +lrem +rpush +hmget +hdel "
+#define LINE LINE_OF_PERMITS "+hkeys +publish "
 #define CHANNEL "&redisson_lock__channel:{%* +unsubscribe "
 #define TOKEN "~redisson_lock_token:{%* "
 #define QUEUE "~redisson_lock_queue:{%* ~redisson_lock_timeout:{%* "
@@ -47,23 +48,23 @@ static const struct row {
      KIND},
     {"spring-integration", "~*:%* &*-channel:*:%* " HOLD_ELSEWHERE STRING, KIND},
     {"semaphore",
-     HOLD LINE LEVELS PERMIT_CHANNEL
+     HOLD LINE_OF_PERMITS LEVELS PERMIT_CHANNEL
      "+get +set +incrby +decrby +zadd +zcard +zrange +zrangebyscore +zrem +zscore",
-     KIND},
-    {"unleased-semaphore",
+     TRIED},
+    {"unleased",
      NAMES CONNECT PERMIT_CHANNEL "+get +set +decrby +incrby +persist +publish +subscribe +ping",
-     KIND},
+     TRIED},
     {"latch",
      NAMES CONNECT "&redisson_countdownlatch__channel__{%* +get +set +decrby +del +publish "
                    "+subscribe +unsubscribe +ping",
-     KIND},
+     TRIED},
     {"operator",
      "~%* ~relock_waits:{* ~relock_waiters:{%* ~relock_waiters:turn:{%* " TOKEN QUEUE LEVELS
-     "&relock_client:{* &redisson_lock__channel:{%* &redisson_rwlock:{%* " CONNECT
+     "&relock_client:{* &redisson_lock__channel:{%* &redisson_rwlock:{%* &redisson_sc:{%* "
+     "&redisson_countdownlatch__channel__{%* " CONNECT
      "+client|list +scan +type +hlen +hkeys +hget +hgetall +hexists +strlen +get +exists +pttl "
      "+time +llen +lrange +zscore +zcard +zrange +del +publish +hmget +hset +pexpire +lindex +lrem "
-     "+lpop +zadd "
-     "+zrem",
+     "+lpop +zadd +zrem +zcount +zrangebyscore +incrby +persist +hdel",
      PART},
     {"cluster", "+cluster|slots +asking +unsubscribe", PART},
     {"sharded", "+pubsub|shardnumsub +ssubscribe +sunsubscribe +spublish", PART},

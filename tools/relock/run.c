@@ -88,6 +88,17 @@ static int await_lock(struct run *run)
     }
 }
 
+/* Why no number of permits can be set. */
+static const char *find_obstacle_of_permits(struct run *run)
+{
+    struct relock_permits permits;
+
+    return relock_client_ready(run->hold.client, NULL) == RELOCK_OK &&
+                   relock_semaphore_read(run->hold.lock, &permits) == RELOCK_E_SERVER
+               ? "its key has data that is no semaphore: use another name, or delete the key"
+               : NULL;
+}
+
 /* Why the lock cannot be had, if its key tells; else NULL. */
 static const char *find_obstacle(struct run *run)
 {
@@ -97,11 +108,26 @@ static const char *find_obstacle(struct run *run)
                    : RELOCK_KIND_NONE;
 
     lock_list_free(&list);
-    if (kind == RELOCK_KIND_FOREIGN)
+    switch (kind) {
+    case RELOCK_KIND_FOREIGN:
         return "a lock of another library that relock cannot share has this name";
-    return kind == RELOCK_KIND_OTHER
-               ? "its key has data that is no lock: use another name, or delete the key"
-               : NULL;
+    case RELOCK_KIND_OTHER:
+        return "its key has data that is no lock: use another name, or delete the key";
+    case RELOCK_KIND_SEMAPHORE:
+    case RELOCK_KIND_MAYBE_SEMAPHORE:
+    case RELOCK_KIND_MAYBE_LATCH:
+    case RELOCK_KIND_NUMBER:
+        return "its key is a number, as that of a semaphore: use another name, or --permits";
+    default:
+        return NULL;
+    }
+}
+
+static const char *conflict_text(const struct run *run)
+{
+    return run->options->n_permits > 0
+               ? "no permit is free, or it is kept for a process that waits"
+               : "another owner holds the lock, or it is reserved for a process that waits";
 }
 
 /* A conflict, or a failure: the exit status. */
@@ -112,16 +138,24 @@ static int explain(struct run *run)
     int r = run->hold.result;
 
     if (r == RELOCK_CANCELLED && refused) {
-        (void)fprintf(stderr,
-                      "relock run: %s: would wait for ever: a process that started "
-                      "this one holds it (RELOCK_HOLDS)\n",
-                      refused);
+        (void)fprintf(stderr, "relock run: %s: would wait for ever: %s (RELOCK_HOLDS)\n", refused,
+                      options->n_permits > 0
+                          ? "processes that started this one have all its permits"
+                          : "a process that started this one holds it");
+        return STATUS_FAILED;
+    }
+    if (run->hold.other_number >= 0) {
+        say(run,
+            "its number of permits is %lld: pass --permits %lld, or change the number by "
+            "--set-permits %llu",
+            (long long)run->hold.other_number, (long long)run->hold.other_number,
+            (unsigned long long)options->n_permits);
         return STATUS_FAILED;
     }
     if (r == RELOCK_E_INVALID && !run->hold.client)
         args_refuse(&options->args, "the url or another setting is invalid");
     if (r == RELOCK_E_SERVER && run->hold.client)
-        obstacle = find_obstacle(run);
+        obstacle = options->n_permits > 0 ? find_obstacle_of_permits(run) : find_obstacle(run);
     if (obstacle) {
         say(run, "%s", obstacle);
         return STATUS_FAILED;
@@ -130,7 +164,7 @@ static int explain(struct run *run)
         return session_fail(&options->args,
                             run->hold.client ? hold_title(&run->hold) : "cannot connect", r);
     if (options->period_ms == 0 && !options->is_quiet)
-        say(run, "%s", relock_strerror(r));
+        say(run, "%s%s", r == RELOCK_TIMEOUT ? "timed out: " : "", conflict_text(run));
     else if (options->args.is_verbose)
         say(run, "skipped: it ran in this period, or is running");
     return options->conflict_status;
@@ -190,9 +224,14 @@ static void set_tokens(const struct run *run)
     free(text);
 }
 
-/* A plain lock has no sign of its client in Redis. */
+/* A plain lock has no sign of its client in Redis, and neither has a permit. */
 static const char *find_hold(const struct run *run, size_t i, struct relock_holder *holder)
 {
+    if (run->options->n_permits > 0) {
+        for (size_t k = 0; k < HOLD_PERMIT_ID; k++)
+            (void)snprintf(holder->id + 2 * k, 3, "%02x", (unsigned)run->hold.permit_id[k]);
+        return holder->id;
+    }
     if (run->options->constructor != relock_plainlock_new)
         return relock_client_id(run->hold.client);
     return relock_who_holds(run->hold.members[i], holder) == RELOCK_OK ? holder->id : "";
@@ -217,13 +256,18 @@ static bool can_say(void)
     return poll(&fd, 1, 0) != 0;
 }
 
+static const char *thing(const struct run *run)
+{
+    return run->options->n_permits > 0 ? "permit" : "lock";
+}
+
 static void say_loss(struct run *run)
 {
     const char *next = run->options->lost_signal == 0         ? "the command goes on without it"
                        : run->options->lost_signal == SIGKILL ? "the command is killed"
                                                               : "the command gets SIGTERM";
 
-    say(run, "the lock was lost: %s; %s", hold_lost_text(&run->hold), next);
+    say(run, "the %s was lost: %s; %s", thing(run), hold_lost_text(&run->hold), next);
 }
 
 static void on_loss(struct run *run)
@@ -319,7 +363,7 @@ static int run_command(struct run *run)
     else if (relock_check(run->hold.lock, run->hold.how.owner, NULL) != RELOCK_OK)
         r = RELOCK_LOST;
     if (r == RELOCK_LOST && !run->was_lost)
-        say(run, "the lock was lost before the command ended");
+        say(run, "the %s was lost before the command ended", thing(run));
     else if (r < 0 && r != RELOCK_LOST)
         say(run, "not released, and held until its lease ends: %s", relock_strerror(r));
     if ((run->was_lost || r == RELOCK_LOST) && run->options->lost_signal != 0)
@@ -365,10 +409,10 @@ const struct command command_run = {
     "  -l, --lease TIME          how long the lock outlives this machine [30s]\n"
     "      --fair | --fenced | --read | --write | --plain   the kind of lock\n"
     "      --like LIBRARY        a plain lock that programs with LIBRARY use as NAME\n"
+    "      --permits N           at most N run at a time; --set-permits N changes N\n"
     "      --on-lost term|kill|warn   what to do if the lock is lost [term]\n"
     "      --kill-after TIME     time from that SIGTERM to SIGKILL [10s]\n"
-    "      --once-per TIME       for cron: in TIME, one machine runs COMMAND once,\n"
-    "                            and the others exit with 0\n"
+    "      --once-per TIME       once in TIME, on one machine; the others exit with 0\n"
     "  -E, --conflict-exit-code N  the status if the lock is not free [124]\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

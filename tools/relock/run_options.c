@@ -21,6 +21,8 @@ enum {
     RUN_FENCED,
     RUN_PLAIN,
     RUN_LIKE,
+    RUN_PERMITS,
+    RUN_SET_PERMITS,
     RUN_ON_LOST,
     RUN_ONCE_PER,
     RUN_KILL_AFTER
@@ -40,17 +42,28 @@ static int lost_signal_of(const struct args *args, const char *text)
 /* In the order of their options. */
 static void take_kind(struct run_options *options, int letter)
 {
-    static run_constructor_fn *const constructors[] = {relock_fairlock_new,  relock_rdlock_new,
-                                                       relock_wrlock_new,    relock_fencedlock_new,
-                                                       relock_plainlock_new, relock_plainlock_new};
+    static run_constructor_fn *const constructors[] = {
+        relock_fairlock_new,  relock_rdlock_new,    relock_wrlock_new,    relock_fencedlock_new,
+        relock_plainlock_new, relock_plainlock_new, relock_semaphore_new, relock_semaphore_new};
     run_constructor_fn *constructor = constructors[letter - RUN_FAIR];
     bool is_like = letter == RUN_LIKE;
 
     if (options->constructor && (options->constructor != constructor || is_like || options->like))
         args_refuse(&options->args,
-                    "only one of --fair, --read, --write, --fenced, --plain and --like");
+                    "only one of --fair, --read, --write, --fenced, --plain, --like and "
+                    "--permits");
     options->constructor = constructor;
     options->like = is_like ? optarg : NULL;
+}
+
+static void take_number(struct run_options *options, int letter)
+{
+    const char *name = letter == RUN_PERMITS ? "--permits" : "--set-permits";
+
+    options->n_permits = args_number(&options->args, name, optarg, RELOCK_SEMAPHORE_MAX);
+    options->changes_number = letter == RUN_SET_PERMITS;
+    if (options->n_permits == 0)
+        args_refuse(&options->args, "%s: at least 1", name);
 }
 
 /* As flock(1) runs it. */
@@ -108,6 +121,11 @@ static void take_option(struct run_options *options, int letter)
     case RUN_PLAIN:
     case RUN_LIKE:
         take_kind(options, letter);
+        break;
+    case RUN_PERMITS:
+    case RUN_SET_PERMITS:
+        take_kind(options, letter);
+        take_number(options, letter);
         break;
     case RUN_ON_LOST:
         options->lost_signal = lost_signal_of(args, optarg);
@@ -208,6 +226,11 @@ static void check_words(const struct run_options *options)
                     options->names[1]);
     if (options->n_names > 1 && options->period_ms > 0)
         args_refuse(&options->args, "--once-per takes one name");
+    if (options->n_names > 1 && options->n_permits > 0)
+        args_refuse(&options->args,
+                    "--permits takes one name: for more, let COMMAND be another `relock run`");
+    if (options->period_ms > 0 && options->n_permits > 0)
+        args_refuse(&options->args, "--once-per is for one machine, and --permits for several");
 }
 
 /* The names with blanks between them. */
@@ -242,6 +265,8 @@ void run_options_read(struct run_options *options, const struct command *command
         {"fenced", no_argument, NULL, RUN_FENCED},
         {"plain", no_argument, NULL, RUN_PLAIN},
         {"like", required_argument, NULL, RUN_LIKE},
+        {"permits", required_argument, NULL, RUN_PERMITS},
+        {"set-permits", required_argument, NULL, RUN_SET_PERMITS},
         {"on-lost", required_argument, NULL, RUN_ON_LOST},
         {"once-per", required_argument, NULL, RUN_ONCE_PER},
         {"kill-after", required_argument, NULL, RUN_KILL_AFTER},

@@ -15,7 +15,9 @@ typedef int run_constructor_fn(struct relock_client *client, const char *name,
 struct run_options {
     struct args args;
     run_constructor_fn *constructor;
-    const char *like; /* the library that shares the lock, a plain one; NULL: none */
+    const char *like;    /* the library that shares the lock, a plain one; NULL: none */
+    uint64_t n_permits;  /* of the semaphore, which then is the one lock; 0: it is none */
+    bool changes_number; /* of permits, if the semaphore has another one */
     int64_t wait_ms;
     uint64_t lease_ms;  /* of each renewal; with --once-per at most a tenth of the period */
     uint64_t period_ms; /* --once-per; 0: each time */

@@ -12,6 +12,67 @@
 #define FIRST_MS 100
 #define LONGEST_MS 10000
 
+#define MOST_NAMES 3 /* of holders of permits */
+
+/* Those that ancestors have; as far as this user may look. */
+static uint64_t count_inherited(const struct teller *teller, const struct relock_holder *holder,
+                                const struct lock_row *row)
+{
+    uint64_t n = 0;
+
+    if (!row)
+        return holder->hold_count;
+    for (size_t i = 0; i < row->n_permits; i++)
+        if (ancestors_have(teller->ancestors, row->permits[i].id))
+            n += row->permits[i].n;
+    return n;
+}
+
+/* Anybody else who has a permit may release it. */
+static bool is_for_ever(const struct teller *teller, const struct relock_holder *holder,
+                        const struct relock_permits *permits, const struct lock_row *row)
+{
+    return ancestors_have(teller->ancestors, holder->id) && permits->n_free <= 0 &&
+           permits->n_out <= count_inherited(teller, holder, row);
+}
+
+/* The clients' names if Redis tells them, else ids. Returns how many permits they have. */
+static uint64_t print_holders_of_permits(FILE *out, const struct relock_holder *holder,
+                                         const struct lock_row *row)
+{
+    uint64_t n = 0;
+
+    if (!row || row->n_permits == 0) {
+        text_print(out, holder->id);
+        return holder->hold_count;
+    }
+    for (size_t i = 0; i < row->n_permits && i < MOST_NAMES; i++) {
+        (void)fputs(i > 0 ? ", " : "", out);
+        text_print(out, lock_list_who(row->permits[i].client_name, row->permits[i].id));
+        n += row->permits[i].n;
+    }
+    return n;
+}
+
+static void say_who_has_permits(const char *name, const struct relock_holder *holder,
+                                const struct relock_permits *permits, const struct lock_row *row)
+{
+    uint64_t n;
+    FILE *out = stderr;
+
+    flockfile(out);
+    (void)fputs("relock run: ", out);
+    text_print(out, name);
+    (void)fprintf(out, ": waiting: %llu of %lld permits are out, held by ",
+                  (unsigned long long)permits->n_out,
+                  (long long)permits->n_free + (long long)permits->n_out);
+    n = print_holders_of_permits(out, holder, row);
+    if (permits->n_out > n)
+        (void)fprintf(out, " and %llu more", (unsigned long long)(permits->n_out - n));
+    (void)fputc('\n', out);
+    funlockfile(out);
+}
+
 /* The client's name if Redis tells it, else the id. */
 static void say_who(const struct teller *teller, const char *name,
                     const struct relock_holder *holder)
@@ -45,25 +106,58 @@ static bool is_own(const struct teller *teller, size_t i, const char *holder_id)
            relock_check(teller->locks[i], teller->owner, NULL) == RELOCK_OK;
 }
 
+static bool may_say(const struct teller *teller)
+{
+    struct pollfd stop = {.fd = teller->stop_fd, .events = POLLIN};
+
+    return !teller->options->is_quiet && !teller->is_told && poll(&stop, 1, 0) == 0;
+}
+
+static void refuse(struct teller *teller, const char *name)
+{
+    atomic_store(&teller->refused, name);
+    relock_cancel_fire(teller->cancel);
+}
+
+static void look_at_permits(struct teller *teller, const char *name,
+                            const struct relock_holder *holder)
+{
+    struct relock_permits permits;
+    struct lock_list list = {0};
+    const struct lock_row *row;
+
+    if (relock_semaphore_read(teller->locks[0], &permits) != RELOCK_OK)
+        return;
+    row = lock_list_find_name(&list, teller->client, name) == RELOCK_OK ? &list.rows[0] : NULL;
+    if (is_for_ever(teller, holder, &permits, row)) {
+        refuse(teller, name);
+    } else if (may_say(teller)) {
+        say_who_has_permits(name, holder, &permits, row);
+        teller->is_told = true;
+    }
+    lock_list_free(&list);
+}
+
 static void look_at(struct teller *teller, size_t i)
 {
     const char *name = teller->options->names[i];
-    struct pollfd stop = {.fd = teller->stop_fd, .events = POLLIN};
     struct relock_holder holder;
 
     if (relock_who_holds(teller->locks[i], &holder) != RELOCK_OK || holder.n_holders == 0 ||
         is_own(teller, i, holder.id))
         return;
-    if (ancestors_have(teller->ancestors, holder.id)) {
-        atomic_store(&teller->refused, name);
-        relock_cancel_fire(teller->cancel);
-    } else if (!teller->options->is_quiet && !teller->is_told && poll(&stop, 1, 0) == 0) {
+    if (teller->options->n_permits > 0) {
+        look_at_permits(teller, name, &holder);
+    } else if (ancestors_have(teller->ancestors, holder.id)) {
+        refuse(teller, name);
+    } else if (may_say(teller)) {
         say_who(teller, name, &holder);
         teller->is_told = true;
     }
 }
 
-/* An ancestor may be one of several readers. Redis names it when the others have left. */
+/* An ancestor may be one of several readers, or holders of permits. Redis names it when the others
+ * have left. */
 static bool is_done(const struct teller *teller)
 {
     return atomic_load(&teller->refused) ||

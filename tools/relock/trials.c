@@ -1,6 +1,7 @@
 #include "trials.h"
 
 #include "clock.h"
+#include "number_trials.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -20,18 +21,30 @@
 typedef int constructor_fn(struct relock_client *client, const char *name,
                            struct relock_lock **lock);
 
+/* As a lock: of one permit. */
+static int new_semaphore(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    int r = relock_semaphore_new(client, name, lock);
+
+    return r == RELOCK_OK ? relock_semaphore_init(*lock, 1, NULL) : r;
+}
+
 static const struct row {
     const char *name, *kind;
     constructor_fn *held, *wanted;
+    int (*try_number)(const struct trials *trials, const char *name); /* of what is no lock */
 } rows[] = {
-    {"reentrant", "reentrant", relock_lock_new, relock_lock_new},
-    {"fair", "fair", relock_fairlock_new, relock_fairlock_new},
-    {"fenced", "fenced", relock_fencedlock_new, relock_fencedlock_new},
-    {"read", "read-write", relock_rdlock_new, relock_wrlock_new},
-    {"write", "read-write", relock_wrlock_new, relock_rdlock_new},
-    {"spin", "spin", relock_spinlock_new, relock_spinlock_new},
-    {"plain", "plain", relock_plainlock_new, relock_plainlock_new},
-    {"announced", "announced-plain", relock_plainlock_new, relock_plainlock_new},
+    {"reentrant", "reentrant", relock_lock_new, relock_lock_new, NULL},
+    {"fair", "fair", relock_fairlock_new, relock_fairlock_new, NULL},
+    {"fenced", "fenced", relock_fencedlock_new, relock_fencedlock_new, NULL},
+    {"read", "read-write", relock_rdlock_new, relock_wrlock_new, NULL},
+    {"write", "read-write", relock_wrlock_new, relock_rdlock_new, NULL},
+    {"spin", "spin", relock_spinlock_new, relock_spinlock_new, NULL},
+    {"plain", "plain", relock_plainlock_new, relock_plainlock_new, NULL},
+    {"announced", "announced-plain", relock_plainlock_new, relock_plainlock_new, NULL},
+    {"semaphore", "semaphore", new_semaphore, new_semaphore, NULL},
+    {"unleased", "unleased", NULL, NULL, number_trials_of_unleased},
+    {"latch", "latch", NULL, NULL, number_trials_of_latch},
 };
 
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
@@ -123,16 +136,24 @@ static int be_awaited(struct trial *trial)
     return worse(r, worse(trial->first.result, trial->second.result));
 }
 
-static int nest(struct relock_lock *held)
+static int look_and_extend(struct relock_lock *held)
 {
     struct relock_holder holder;
-    int r = relock_lock(held);
+    int r = relock_extend(held, 0, LEASE_MS);
 
-    if (r != RELOCK_OK)
-        return r;
-    r = relock_extend(held, 0, LEASE_MS);
-    r = worse(r, relock_who_holds(held, &holder));
-    return worse(r, relock_unlock(held));
+    return worse(r, relock_who_holds(held, &holder));
+}
+
+/* A semaphore has no levels. */
+static int nest(struct relock_lock *held)
+{
+    struct relock_permits permits;
+    int r = relock_semaphore_read(held, &permits);
+
+    if (r != RELOCK_E_UNSUPPORTED)
+        return worse(r, look_and_extend(held));
+    r = relock_lock(held);
+    return r == RELOCK_OK ? worse(look_and_extend(held), relock_unlock(held)) : r;
 }
 
 static int try_locks(struct trial *trial)
@@ -153,26 +174,36 @@ static int make_waiting(struct waiting *waiting, struct relock_client *client,
     return worse(r, row->held(client, own, &waiting->own));
 }
 
-static void *try_row(void *arg)
+static int try_row(struct trial *trial, const char *name)
 {
-    struct trial *trial = arg;
     const struct trials *trials = trial->trials;
     const struct row *row = trial->row;
-    char name[NAME_MAX + 1], first[NAME_MAX + 1], second[NAME_MAX + 1];
+    char first[NAME_MAX + 1], second[NAME_MAX + 1];
     int r;
 
-    (void)snprintf(name, sizeof(name), "%s:%s", trials->name, row->name);
     (void)snprintf(first, sizeof(first), "%s:%s:1", trials->name, row->name);
     (void)snprintf(second, sizeof(second), "%s:%s:2", trials->name, row->name);
     r = row->held(trials->holder, name, &trial->held);
     r = worse(r, make_waiting(&trial->first, trials->waiter, row, name, first));
     r = worse(r, make_waiting(&trial->second, trials->other, row, name, second));
-    trial->result = r == RELOCK_OK ? try_locks(trial) : r;
+    if (r == RELOCK_OK)
+        r = try_locks(trial);
     relock_lock_free(trial->held);
     relock_lock_free(trial->first.wanted);
     relock_lock_free(trial->first.own);
     relock_lock_free(trial->second.wanted);
     relock_lock_free(trial->second.own);
+    return r;
+}
+
+static void *run_trial(void *arg)
+{
+    struct trial *trial = arg;
+    const struct row *row = trial->row;
+    char name[NAME_MAX + 1];
+
+    (void)snprintf(name, sizeof(name), "%s:%s", trial->trials->name, row->name);
+    trial->result = row->try_number ? row->try_number(trial->trials, name) : try_row(trial, name);
     return NULL;
 }
 
@@ -190,7 +221,7 @@ void trials_of_kinds(const struct trials *trials, const char *const *kinds)
     for (size_t i = 0; i < N_ROWS; i++) {
         all[i] = (struct trial){.trials = trials, .row = &rows[i], .result = RELOCK_E_NOMEM};
         all[i].has_thread = is_chosen(&rows[i], kinds) &&
-                            pthread_create(&all[i].thread, NULL, try_row, &all[i]) == 0;
+                            pthread_create(&all[i].thread, NULL, run_trial, &all[i]) == 0;
     }
     for (size_t i = 0; i < N_ROWS; i++) {
         int r;
@@ -248,6 +279,8 @@ void trials_of_lease(const struct trials *trials, const char *kind)
 
     while (strcmp(row->kind, kind) != 0)
         row++;
+    if (row->try_number)
+        return;
     (void)snprintf(name, sizeof(name), "%s" LEASE_NAME, trials->name);
     ms = row->held(trials->holder, name, &held);
     ms = worse((int)ms, row->held(trials->other, name, &seen));

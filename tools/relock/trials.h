@@ -26,7 +26,8 @@ struct trials {
  * behind the last. */
 void trials_of_kinds(const struct trials *trials, const char *const *kinds);
 
-/* Acquires a lock of this kind with a short lease, leaves it, and looks whether it ends. */
+/* Acquires a lock of this kind with a short lease, leaves it, and looks whether it ends. Does
+ * nothing for a kind without leases. */
 void trials_of_lease(const struct trials *trials, const char *kind);
 
 /* Whether a log line is about this end. */

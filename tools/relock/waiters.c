@@ -44,7 +44,9 @@ static bool add_row(const struct relock_waiter_info *info, void *arg)
     report_number(waiters->report, info->place);
     report_text(waiters->report, lock_list_who(info->client_name, info->id), COLOUR_NONE);
     report_text(waiters->report, info->id, COLOUR_NONE);
-    report_text(waiters->report, sides[info->side], COLOUR_NONE);
+    report_text(waiters->report,
+                waiters->lock->kind == RELOCK_KIND_SEMAPHORE ? "permits" : sides[info->side],
+                COLOUR_NONE);
     report_text(waiters->report, lock_row_holder(waiters->lock), COLOUR_NONE);
     report_both(waiters->report, info->is_told ? "its turn" : "waits",
                 info->is_told ? COLOUR_GOOD : COLOUR_NONE, info->is_told ? "true" : "false");
@@ -147,9 +149,9 @@ const struct command command_waiters = {
     "Usage: relock waiters [OPTION]... [NAME]...\n"
     "Shows which clients wait for these locks, or for any lock, in the order of\n"
     "their turns. It finds the queues of fair locks, and clients of relock that wait\n"
-    "in line. It does not find waiters for spin and plain locks, those of other\n"
-    "libraries and, except for fair locks, those in a cluster. A client counts once,\n"
-    "however many of its threads wait.\n"
+    "in line, for semaphores, too. It does not find waiters for spin and plain locks,\n"
+    "latches and unleased semaphores, and those of other libraries.\n"
+    "A client counts once, however many of its threads wait.\n"
     "GONE IN is when a waiter of a fair lock is dropped, unless it asks again.\n"
     "      --nested              instead, which owners have waited for more than\n"
     "                            a second while they hold another lock\n"

@@ -11,25 +11,30 @@
 
 #define INTERVAL_MS 500
 
-enum { WATCH_INTERVAL = 'n' };
+enum { WATCH_INTERVAL = 'n', WATCH_KIND = ARGS_OWN };
 
 struct watch {
     struct args args;
     const char *name;
     int interval_ms;
+    enum said said;
     struct relock_client *client;
 };
 
 static void read_options(struct watch *watch, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"interval", required_argument, NULL, WATCH_INTERVAL}, ARGS_JSON_OPTION, ARGS_OPTIONS};
+    static const struct option known[] = {{"interval", required_argument, NULL, WATCH_INTERVAL},
+                                          {"kind", required_argument, NULL, WATCH_KIND},
+                                          ARGS_JSON_OPTION,
+                                          ARGS_OPTIONS};
     int letter;
 
     watch->interval_ms = INTERVAL_MS;
     while ((letter = getopt_long(argc, argv, "n:" ARGS_LETTERS, known, NULL)) >= 0)
         if (letter == WATCH_INTERVAL)
             watch->interval_ms = args_interval(&watch->args, "--interval", optarg);
+        else if (letter == WATCH_KIND)
+            watch->said = lock_list_said(&watch->args, optarg);
         else
             args_take(&watch->args, letter);
     if (optind + 1 != argc)
@@ -43,7 +48,8 @@ static bool is_same(const struct lock_list *before, const struct lock_list *now)
 
     return before->n > 0 && a->kind == b->kind && strcmp(a->holder.id, b->holder.id) == 0 &&
            a->holder.hold_count == b->holder.hold_count &&
-           a->holder.n_holders == b->holder.n_holders && a->n_waiting == b->n_waiting;
+           a->holder.n_holders == b->holder.n_holders && a->n_waiting == b->n_waiting &&
+           a->number == b->number && a->n_out == b->n_out;
 }
 
 /* For people: the time, and what changed. The lease changes all the time, and is not shown. */
@@ -55,12 +61,12 @@ static int print_text(const struct lock_row *row)
 
     (void)strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &local));
     (void)printf("%s  %s", when,
-                 lock_row_is_held(row)            ? "held by "
-                 : row->kind == RELOCK_KIND_OTHER ? "blocked by other data"
-                                                  : "free");
-    if (lock_row_is_held(row)) {
+                 row->kind == RELOCK_KIND_OTHER ? "blocked by other data" : lock_row_state(row));
+    if (lock_row_holder(row)) {
+        (void)fputs(row->permits ? ", by " : " by ", stdout);
         text_print(stdout, lock_row_holder(row));
-        (void)printf(", levels: %u", row->holder.hold_count);
+        if (!row->permits)
+            (void)printf(", levels: %u", row->holder.hold_count);
     }
     (void)printf(", waiting: %u\n", row->n_waiting);
     return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
@@ -75,11 +81,12 @@ static int follow(struct watch *watch)
         struct lock_list now = {0};
         int r = lock_list_find_name(&now, watch->client, watch->name);
 
+        if (r == RELOCK_OK)
+            (void)lock_row_say(&now.rows[0], watch->said);
         if (r != RELOCK_OK && r != RELOCK_E_CONN) {
             status = session_fail(&watch->args, watch->name, r);
         } else if (r == RELOCK_OK && !is_same(&before, &now)) {
-            status = watch->args.is_json ? lock_list_print(&now, 1, true, true)
-                                         : print_text(&now.rows[0]);
+            status = watch->args.is_json ? lock_list_print_line(&now) : print_text(&now.rows[0]);
         }
         if (r == RELOCK_OK) {
             lock_list_free(&before);
@@ -111,6 +118,7 @@ const struct command command_watch = {
     "Ctrl-C. It asks Redis at intervals, so it may miss a hold that is shorter. It\n"
     "continues while Redis is unreachable.\n"
     "  -n, --interval TIME       how often to ask [500ms]\n"
+    "      --kind KIND           what the key is: see `relock status --help`\n"
     "      --json                an object per line, for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

@@ -16,6 +16,7 @@
 #include "redis/server/reply.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* ---- from memory --------------------------------------------------------------------------- */
 
@@ -189,7 +190,7 @@ int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 
 /* ---- by force ------------------------------------------------------------------------------ */
 
-/* See force_once. */
+/* Returns RELOCK_AGAIN if it no longer holds the lock. */
 static int remove_holder(struct relock_lock *lock, const char *holder, size_t len,
                          uint64_t deadline_ms, bool *held)
 {
@@ -234,7 +235,23 @@ static int force_once(struct relock_lock *lock, uint64_t deadline_ms, bool *held
     return r;
 }
 
-int relock_force_unlock_held(struct relock_lock *lock, bool *held)
+static int force_until(struct relock_lock *lock, uint64_t deadline_ms, bool *held)
+{
+    int r;
+
+    do {
+        r = force_once(lock, deadline_ms, held);
+    } while (r == RELOCK_AGAIN && relock_clock_now_ms() < deadline_ms);
+    if (r == RELOCK_AGAIN) {
+        r = RELOCK_E_CONN;
+        relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r,
+                        "the holder changed between reading and freeing, each time; try again");
+    }
+    return r;
+}
+
+/* `permit`: the hold of a semaphore; NULL: whoever holds the lock. */
+static int force(struct relock_lock *lock, const char *permit, bool *held)
 {
     struct relock_guard guard;
     struct relock_hold *cached;
@@ -242,10 +259,6 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
     bool was_held = false;
     int r;
 
-    if (!lock || !held)
-        return relock_lock_refuse(lock, "relock_force_unlock_held: `held` is NULL");
-    if (!lock->resource->kind->force_unlock)
-        return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
@@ -254,20 +267,42 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
     if (cached) /* nobody holds it */
         relock_cache_release(lock->client, cached, deadline_ms);
     relock_mutex_unlock(&lock->client->mutex);
-    do {
-        r = force_once(lock, deadline_ms, &was_held);
-    } while (r == RELOCK_AGAIN && relock_clock_now_ms() < deadline_ms);
-    if (r == RELOCK_AGAIN) {
-        r = RELOCK_E_CONN;
-        relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r,
-                        "the holder changed between reading and freeing, each time; try again");
-    }
+    if (permit)
+        r = remove_holder(lock, permit, strlen(permit), deadline_ms, &was_held);
+    else
+        r = force_until(lock, deadline_ms, &was_held);
+    if (permit && r == RELOCK_AGAIN)
+        r = RELOCK_OK;
     relock_mutex_lock(&lock->client->mutex);
     if (was_held)
         relock_echo_release(lock->client, lock->resource);
     relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     if (r == RELOCK_OK)
+        *held = was_held;
+    return r;
+}
+
+int relock_force_unlock_held(struct relock_lock *lock, bool *held)
+{
+    if (!lock || !held)
+        return relock_lock_refuse(lock, "relock_force_unlock_held: `held` is NULL");
+    return lock->resource->kind->force_unlock ? force(lock, NULL, held) : RELOCK_E_UNSUPPORTED;
+}
+
+int relock_force_unlock_permit(struct relock_lock *lock, const char *id, bool *held)
+{
+    bool was_held;
+    int r;
+
+    if (!lock || !id || strlen(id) != RELOCK_PERMIT_HEX ||
+        strspn(id, "0123456789abcdefABCDEF") != RELOCK_PERMIT_HEX)
+        return relock_lock_refuse(lock, "relock_force_unlock_permit: `id` is NULL or does not have "
+                                        "32 hex digits");
+    if (!lock->resource->kind->has_permits)
+        return RELOCK_E_UNSUPPORTED;
+    r = force(lock, id, &was_held);
+    if (r == RELOCK_OK && held)
         *held = was_held;
     return r;
 }

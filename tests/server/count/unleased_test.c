@@ -408,7 +408,7 @@ static void the_rights_of_the_page_suffice(void **state)
     struct actor *waiting = actor_start();
     int64_t n;
 
-    rights_give(f, "unleased-semaphore", NULL);
+    rights_give(f, "unleased", NULL);
     assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
     client = rights_client(f, NEVER_MS, 0);
     wait.semaphore = semaphore_of(client, "orders");

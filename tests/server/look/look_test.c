@@ -194,7 +194,9 @@ static void what_other_libraries_write_is_recognised(void **state)
         {"orders", tomorrow, 0, RELOCK_KIND_MAYBE_PLAIN, 0},
         {"orders", "8f14e45fceea167a5a36dedd4bea2543", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
         {"orders", "8f14e45fceea167a5a36dedd4bea2543", 0, RELOCK_KIND_MAYBE_PLAIN, 0},
-        {"lock:orders", "8f14e45fceea167a5a36dedd4bea2543", 0, RELOCK_KIND_PLAIN, LISTED},
+        {"lock:orders", "8f14e45fceea167a5a36dedd4bea2543", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED},
+        {"lock:page", "da39a3ee5e6b4b0d3255bfef95601890afd80709", 0, RELOCK_KIND_MAYBE_PLAIN,
+         LISTED | LEASED}, /* a hash sum, whatever the name */
         {"orders", UUID, 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
         {"mutex:orders", UUID, 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
         {"redlock:orders", UUID, 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
@@ -204,11 +206,13 @@ static void what_other_libraries_write_is_recognised(void **state)
         {"orders", "Ak3jp8L8ICHRGR_NL_KXyQ", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
         {"orders", "FsLriCIl5xEvi9tl", 0, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
         {"orders", "sixteenletters16", 0, RELOCK_KIND_MAYBE_PLAIN, LEASED},
-        {"orders", "1795780330703", 0, RELOCK_KIND_MAYBE_PLAIN, LEASED},
+        {"orders", "1795780330703", 0, RELOCK_KIND_NUMBER, LEASED},
+        {"lock:orders", "1", 0, RELOCK_KIND_NUMBER, LEASED},
+        {"orders", "-0", 0, RELOCK_KIND_MAYBE_PLAIN, LEASED},
         {"lock.orders", "1795780330703", 0, RELOCK_KIND_PLAIN, LISTED | LEASED},
         {"@simple-redis-mutex:lock-orders", "0.1683894162615649", 0, RELOCK_KIND_PLAIN,
          LISTED | LEASED},
-        {"@simple-redis-mutex:fencing-tokens", "7", 0, RELOCK_KIND_MAYBE_PLAIN, 0},
+        {"@simple-redis-mutex:fencing-tokens", "7", 0, RELOCK_KIND_NUMBER, 0},
         {"job-lock:default:orders", "ADDED:2026-11-27T12:00:18.270Z@host:" UUID, 0,
          RELOCK_KIND_PLAIN, LISTED | LEASED},
         {"orders", "\x01\x00\xff 456789abcdef0123", 20, RELOCK_KIND_MAYBE_PLAIN, LISTED | LEASED},
@@ -263,6 +267,243 @@ static void a_sorted_set_may_be_a_lock_of_another_library(void **state)
         assert_string_equal(see(client, all[i].name, &view), expected);
         assert_string_equal(see(client, "*", &view), all[i].is_listed ? expected : "");
         assert_result(relock_waiters(client, all[i].name, note_waiter, &view), RELOCK_OK);
+        probe_int(f->probe, "DEL %s", all[i].name);
+    }
+}
+
+/* ---- semaphores and other numbers ----------------------------------------------------------- */
+
+#define PEER_PERMIT "0123456789abcdef" /* its id: Redisson's are random */
+#define PEER_PERMIT_HEX "30313233343536373839616263646566"
+
+static bool note_number(const struct relock_lock_info *info, void *arg)
+{
+    note(arg, "%d:%u %lld", info->kind, info->holder.n_holders, (long long)info->number);
+    return true;
+}
+
+/* What is out, and of each acquire its client, its permits, and the rest of its lease in hours. */
+static bool note_semaphore(const struct relock_lock_info *info, void *arg)
+{
+    struct view *view = arg;
+
+    note(view, "%d: %lld free, %llu out", info->kind, (long long)info->number,
+         (unsigned long long)info->n_out);
+    for (const struct relock_permits_info *at = info->permits; at; at = at->next)
+        note(view, "; %s %llu %lld", *at->client_name ? at->client_name : at->id,
+             (unsigned long long)at->n_permits, (long long)(at->ttl_ms + 1800000) / 3600000);
+    return true;
+}
+
+static struct view see_semaphore(struct relock_client *client, const char *pattern)
+{
+    struct view view = {0};
+
+    assert_result(relock_locks(client, pattern, note_semaphore, &view), RELOCK_OK);
+    return view;
+}
+
+static struct relock_lock *semaphore_of_five(struct fixture *f, struct relock_client *client)
+{
+    struct relock_lock *lock = fixture_lock_of(f, client, "jobs", relock_semaphore_new);
+
+    assert_result(relock_semaphore_set(lock, 5), RELOCK_OK);
+    return lock;
+}
+
+static int take(struct relock_lock *lock, uint64_t n, uint64_t lease_ms)
+{
+    const struct relock_how how = {.permits = n, .lease_ms = lease_ms};
+
+    return relock_acquire(lock, &how, NULL);
+}
+
+#define HOUR_MS 3600000
+
+static void a_semaphore_shows_who_has_its_permits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "mill"});
+    struct relock_lock *lock = semaphore_of_five(f, client);
+    const long long now_ms = (long long)time(NULL) * 1000;
+    struct view view;
+
+    assert_string_equal(see_semaphore(client, "jobs").text, "12: 5 free, 0 out");
+    assert_string_equal(see_semaphore(client, "*").text, "");
+    assert_result(take(lock, 2, 5ULL * HOUR_MS), RELOCK_OK);
+    assert_string_equal(see_semaphore(client, "jobs").text, "9: 3 free, 2 out; mill 2 5");
+    assert_result(take(lock, 1, 3ULL * HOUR_MS), RELOCK_OK);
+    assert_string_equal(see_semaphore(client, "*").text, "9: 2 free, 3 out; mill 1 3; mill 2 5");
+
+    probe_int(f->probe, "DECRBY jobs 1");
+    probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
+    assert_string_equal(see_semaphore(client, "jobs").text,
+                        "9: 1 free, 4 out; mill 1 3; mill 2 5; " PEER_PERMIT_HEX " 1 0");
+    probe_int(f->probe, "ZADD {jobs}:timeout %lld " PEER_PERMIT, now_ms - 5000);
+    assert_string_equal(see_semaphore(client, "jobs").text,
+                        "9: 2 free, 3 out; mill 1 3; mill 2 5"); /* it has expired */
+
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    view = see_semaphore(client, "*");
+    assert_string_equal(view.text, "");
+    probe_int(f->probe, "DEL jobs");
+}
+
+/* As of a lock, by relock_who_holds(). */
+static void the_holder_of_a_semaphore_is_the_acquire_that_expires_first(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "mill"});
+    struct relock_lock *lock = semaphore_of_five(f, client);
+    struct relock_holder holder;
+    struct view view = {0};
+
+    assert_result(take(lock, 2, 5ULL * HOUR_MS), RELOCK_OK);
+    assert_result(take(lock, 1, 3ULL * HOUR_MS), RELOCK_OK);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_result(relock_locks(client, "jobs", note_name, &view), RELOCK_OK);
+    assert_string_equal(view.text, "mill");
+    assert_string_equal(see(client, "jobs", &view), "jobs:9:3:0 ");
+    assert_int_equal(holder.n_holders, 3);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL jobs");
+}
+
+static void a_client_in_the_line_of_a_semaphore_is_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "waiter:1"});
+    struct relock_lock *lock = semaphore_of_five(f, client);
+    struct actor *waiter = actor_start();
+    struct view view = {0};
+
+    assert_result(take(lock, 5, 0), RELOCK_OK);
+    actor_begin_lock(waiter, lock);
+    assert_true(probe_wait_in_line(f->probe, "jobs", 1));
+    assert_string_equal(see(client, "jobs", &view), "jobs:9:5:1 ");
+    assert_result(relock_waiters(client, "jobs", note_waiter, &view), RELOCK_OK);
+    assert_string_equal(view.text, "jobs:9:5:1 1:0:line:waiter:1 ");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_gets_in(waiter, lock);
+    /* The holder has died, and somebody still waits. */
+    probe_text(f->probe, "SET jobs 0");
+    probe_int(f->probe, "DEL {jobs}:timeout");
+    probe_int(f->probe, "ZADD {jobs}:timeout 1 " PEER_PERMIT);
+    assert_string_equal(see(client, "*", &view), "");
+    probe_int(f->probe, "RPUSH relock_waiters:{jobs} " UUID);
+    assert_string_equal(see(client, "*", &view), "jobs:9:0:1 ");
+    probe_int(f->probe, "DEL jobs {jobs}:timeout relock_waiters:{jobs}");
+}
+
+struct age {
+    struct relock_client *client;
+    int64_t held_ms;
+};
+
+static bool note_age(const struct relock_lock_info *info, void *arg)
+{
+    int64_t *held_ms = arg;
+
+    *held_ms = info->permits ? info->permits->held_ms : -1;
+    return true;
+}
+
+static bool knows_the_age(void *arg)
+{
+    struct age *age = arg;
+
+    return relock_locks(age->client, "jobs", note_age, &age->held_ms) == RELOCK_OK &&
+           age->held_ms >= 0;
+}
+
+static void the_permits_of_an_acquire_have_an_age(void **state)
+{
+    struct fixture *f = *state;
+    struct age age = {.client = fixture_client(f, &(struct relock_options){.deadlock_ms = 100})};
+    struct relock_lock *lock = semaphore_of_five(f, age.client);
+
+    assert_result(take(lock, 1, 0), RELOCK_OK);
+    assert_true(wait_until(knows_the_age, &age, SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL jobs");
+}
+
+static bool note_id(const struct relock_lock_info *info, void *arg)
+{
+    const struct relock_permits_info *at = info->permits;
+
+    while (at && at->n_permits != 2)
+        at = at->next;
+    note(arg, "%s", at ? at->id : "");
+    return true;
+}
+
+static void the_permits_of_one_acquire_can_be_taken_back(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "mill"});
+    struct relock_lock *lock = semaphore_of_five(f, client), *plain;
+    struct relock_client *watcher = fixture_client(f, NULL);
+    struct relock_lock *seen = fixture_lock_of(f, watcher, "jobs", relock_semaphore_new);
+    struct view view = {0};
+    bool held = false;
+
+    assert_result(take(lock, 1, 3ULL * HOUR_MS), RELOCK_OK);
+    assert_result(take(lock, 2, 5ULL * HOUR_MS), RELOCK_OK);
+    assert_result(relock_locks(watcher, "jobs", note_id, &view), RELOCK_OK);
+    assert_result(relock_force_unlock_permit(seen, view.text, &held), RELOCK_OK);
+    assert_true(held);
+    assert_string_equal(see_semaphore(client, "jobs").text, "9: 4 free, 1 out; mill 1 3");
+    assert_result(relock_force_unlock_permit(seen, view.text, &held), RELOCK_OK);
+    assert_false(held);
+    assert_string_equal(see_semaphore(client, "jobs").text, "9: 4 free, 1 out; mill 1 3");
+
+    assert_result(relock_force_unlock_permit(seen, "0123", &held), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock_permit(seen, NULL, &held), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock_permit(NULL, view.text, &held), RELOCK_E_INVALID);
+    plain = fixture_lock(f, watcher, "orders");
+    assert_result(relock_force_unlock_permit(plain, view.text, &held), RELOCK_E_UNSUPPORTED);
+    (void)relock_unlock(lock);
+    (void)relock_unlock(lock);
+    assert_string_equal(see_semaphore(client, "*").text, "");
+    probe_int(f->probe, "DEL jobs");
+}
+
+/* A latch, an unleased semaphore and a semaphore whose permits are all free look the same. */
+static void only_the_name_of_a_number_says_what_it_may_be(void **state)
+{
+    static const struct {
+        const char *name, *value, *seen;
+        bool is_listed;
+    } all[] = {
+        {"start:latch", "3", "11:0 3", true},
+        {"start:latch", "0", "11:0 0", false},
+        {"countdownlatch-7", "1", "11:0 1", true},
+        {"batch", "1", "12:1 1", false},
+        {"semaphore:jobs", "0", "10:0 0", true},
+        {"semaphore:jobs", "-2", "10:0 -2", true},
+        {"semaphore:jobs", "2", "10:0 2", false},
+        {"visits", "9223372036854775807", "12:1 9223372036854775807", false},
+        {"visits", "0", "12:1 0", false},
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        struct view view = {0};
+
+        probe_text(f->probe, "SET %s %s", all[i].name, all[i].value);
+        assert_result(relock_locks(client, all[i].name, note_number, &view), RELOCK_OK);
+        assert_string_equal(view.text, all[i].seen);
+        view = (struct view){0};
+        assert_result(relock_locks(client, "*", note_number, &view), RELOCK_OK);
+        assert_string_equal(view.text, all[i].is_listed ? all[i].seen : "");
         probe_int(f->probe, "DEL %s", all[i].name);
     }
 }
@@ -442,6 +683,12 @@ int main(void)
         SERVER_TEST(a_name_is_reported_whatever_its_key_is),
         SERVER_TEST(what_other_libraries_write_is_recognised),
         SERVER_TEST(a_sorted_set_may_be_a_lock_of_another_library),
+        SERVER_TEST(a_semaphore_shows_who_has_its_permits),
+        SERVER_TEST(the_holder_of_a_semaphore_is_the_acquire_that_expires_first),
+        SERVER_TEST(a_client_in_the_line_of_a_semaphore_is_reported),
+        SERVER_TEST(the_permits_of_an_acquire_have_an_age),
+        SERVER_TEST(the_permits_of_one_acquire_can_be_taken_back),
+        SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
         SERVER_TEST(keys_that_belong_to_locks_are_no_locks),
         SERVER_TEST(the_callback_can_end_the_search_and_call_the_library),
         SERVER_TEST(a_holder_has_the_name_of_its_client),

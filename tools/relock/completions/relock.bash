@@ -3,8 +3,8 @@ _relock()
 {
     local commands='run status list waiters watch break top bench doctor acl help'
     local common='--url --password-file --verbose --help'
-    local known='reentrant spin fenced fair read-write plain announced-plain semaphore unleased-semaphore latch python-redis-lock simple-redis-mutex spring-integration'
-    local kinds='--fair --fenced --read --write --plain --like'
+    local known='reentrant spin fenced fair read-write plain announced-plain semaphore unleased latch python-redis-lock simple-redis-mutex spring-integration'
+    local kinds='--fair --fenced --read --write --plain --like --permits --set-permits'
     local libraries='bsm-redislock django-redis node-redlock pottery python-redis-lock redis-py redis-semaphore redlock-py redlock-universal redsync rslock rueidislock sesamecare-redlock shedlock simple-redis-mutex spring-integration:'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
 
@@ -12,7 +12,10 @@ _relock()
     case $previous in
     --password-file) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
     --like) mapfile -t COMPREPLY < <(compgen -W "$libraries" -- "$current") && return ;;
-    --kind) mapfile -t COMPREPLY < <(compgen -W "$known" -- "$current") && return ;;
+    --kind)
+        [[ ${COMP_WORDS[1]} == doctor ]] || known='plain semaphore unleased latch'
+        mapfile -t COMPREPLY < <(compgen -W "$known" -- "$current") && return
+        ;;
     --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill warn' -- "$current") && return ;;
     esac
     if ((COMP_CWORD == 1)); then
@@ -27,10 +30,11 @@ _relock()
             return
         fi
         ;;
-    status | list) words="$common --json" ;;
+    status) words="$common --json --kind" ;;
+    list) words="$common --json" ;;
     waiters) words="$common --json --nested" ;;
-    watch) words="$common --json --interval" ;;
-    break) words="$common --yes" ;;
+    watch) words="$common --json --interval --kind" ;;
+    break) words="$common --yes --permit --kind --permits" ;;
     top) words="$common --json --interval --once" ;;
     bench) words="$common --json --threads --duration --shared" ;;
     help) ((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current") ;;
