@@ -1356,7 +1356,7 @@ struct relock_lock_info {
     int64_t held_ms;
     int64_t number; /* of a semaphore, the permits that are free; of other numbers, the number */
     uint64_t n_out; /* permits of a semaphore that are out: all permits are the sum of the two */
-    /* Of a semaphore: the permits of each acquire, as far as the first 1000 that expire show them
+    /* Of a semaphore: the permits of each acquire, as far as the first 300 that expire show them
      */
     const struct relock_permits_info *permits;
 };
@@ -1399,7 +1399,7 @@ struct relock_waiter_info {
 typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg);
 
 /**
- * Reports the waiters for the lock `name`, in order: the queue of a fair lock, which includes
+ * Reports the first 500 waiters for the lock `name`, in order: the queue of a fair lock, with
  * Redisson's waiters, or the clients of relock that wait in line; see docs/wire.md. Redis knows no
  * others: none for spin locks, for plain locks without RELOCK_ANNOUNCE_PLAIN, for latches, or for
  * unleased semaphores.

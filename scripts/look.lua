@@ -18,7 +18,7 @@ Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters)
          of a foreign lock: a holder, the number of holders, and the remaining ms of the last one
          of a number: the number, as text, and its PTTL
          of a semaphore: its free permits, as text, the number of permits that are out, and for each acquire
-         that has some, as far as 1000 permits show: the id of one, in hex, how many it has, and the ms
+         that has some, as far as 300 permits show: the id of one, in hex, how many it has, and the ms
          until they expire, -1 for never or not known; those that expire first come first
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
@@ -120,7 +120,7 @@ end
 -- The permits of an acquire of relock's have ids that differ in the last two bytes.
 local function add_permits(timeouts)
     local out = redis.call('zrangebyscore', timeouts, now and string.format('(%.0f', now) or '-inf',
-        '+inf', 'withscores', 'limit', '0', '1000')
+        '+inf', 'withscores', 'limit', '0', '300')
     local places = {}
     for at = 1, #out, 2 do
         local hold = out[at]:sub(1, 14)

@@ -147,7 +147,7 @@ int relock_locks(struct relock_client *client, const char *pattern, relock_locks
 
 /* ---- waiters -------------------------------------------------------------------------------- */
 
-#define MOST 10000 /* entries that are read */
+#define MOST 500 /* entries that are read: a reply has at most 1024 elements */
 
 /* An entry of the line ends with the side of a read/write lock. */
 static int side_of(const char *id)

@@ -391,6 +391,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
 {
     const struct kind *kind = kind_of(relock_reply_at(looked->reply, 0));
     int64_t n_waiting;
+    int r;
 
     sight->peer[0] = '\0';
     if (!kind || !relock_reply_integer(relock_reply_at(looked->reply, 1), &n_waiting)) {
@@ -406,7 +407,10 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
     info->holder.ttl_ms = -2;
     info->held_ms = -1;
     sight->is_lock = kind->is_listed;
-    return describe(sight, looked, kind, info);
+    r = describe(sight, looked, kind, info);
+    if (r == RELOCK_E_SERVER && !*sight->why)
+        (void)snprintf(sight->why, sizeof(sight->why), RELOCK_VERDICT_UNREADABLE);
+    return r;
 }
 
 /* ---- scanning ------------------------------------------------------------------------------ */

@@ -446,11 +446,13 @@ static void break_takes_permits_back(void **state)
     struct relock_lock *lock = take_permits(f);
     struct tool *tool;
 
-    assert_tool(f, 0, "break", "--yes", "--permit", "00000000000000000000000000000000", "jobs");
+    tool = tool_start(f, "break", "--yes", "--permit", "00000000000000000000000000000000", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_err(tool), "this permit is not out"));
     assert_string_equal(probe_text(f->probe, "GET jobs"), "2");
     tool = tool_start(f, "break", "--yes", "--permit", PEER_PERMIT_HEX, "jobs");
     assert_int_equal(tool_wait(tool), 0);
-    assert_non_null(strstr(tool_err(tool), "taken back: 1; the holder was " PEER_PERMIT_HEX));
+    assert_non_null(strstr(tool_err(tool), "taken back: the permits of one acquire"));
     assert_string_equal(probe_text(f->probe, "GET jobs"), "3");
     assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 2);
     assert_tool(f, 125, "break", "--yes", "--permit", "12", "jobs");
@@ -468,6 +470,26 @@ static void break_takes_permits_back(void **state)
     assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
 }
 
+static void break_says_that_it_does_not_see_all_permits(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe, "SET jobs 0");
+    probe_int(
+        f->probe, "EVAL %s 0",
+        "for i = 1, 302 do "
+        "  redis.call('zadd', '{jobs}:timeout', 922337203685477, ('%016d'):format(i * 1000000)) "
+        "end return 1");
+    tool = tool_start(f, "break", "--yes", "jobs");
+    assert_int_equal(tool_wait(tool), 1);
+    assert_non_null(strstr(tool_err(tool), "still out: 2; repeat"));
+    assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 2);
+    assert_tool(f, 0, "break", "--yes", "jobs");
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "302");
+    assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
+}
+
 /* Who has got a permit since the question keeps it. */
 static void break_takes_only_the_permits_back_that_it_has_shown(void **state)
 {
@@ -482,6 +504,7 @@ static void break_takes_only_the_permits_back_that_it_has_shown(void **state)
     assert_int_equal(tool_wait(tool), 0);
     assert_string_equal(probe_text(f->probe, "GET jobs"), "4");
     assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 1);
+    assert_int_equal(probe_int(f->probe, "ZREM {jobs}:timeout " PEER_PERMIT), 0); /* the new one */
     (void)relock_unlock(lock);
     (void)relock_unlock(lock);
     probe_int(f->probe, "DEL jobs {jobs}:timeout");
@@ -498,7 +521,9 @@ static void break_opens_a_latch_and_its_waiters_go_on(void **state)
     assert_result(relock_latch_try_set(wait.latch, 3, NULL), RELOCK_OK);
     actor_begin(actor, latch_step, &wait);
     assert_true(wait_for_waiters(client, 1));
-    assert_tool(f, 125, "break", "--yes", "go");
+    tool = tool_start(f, "break", "--yes", "go");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "is the number 3: of a latch, a semaphore"));
     assert_string_equal(probe_text(f->probe, "GET go"), "3");
     tool = tool_start(f, "break", "--yes", "--kind", "latch", "go");
     assert_int_equal(tool_wait(tool), 0);
@@ -593,6 +618,7 @@ int main(void)
         TOOL_TEST(list_shows_latches_and_semaphores_by_their_names),
         TOOL_TEST(watch_counts_a_latch_and_permits),
         TOOL_TEST(break_takes_permits_back),
+        TOOL_TEST(break_says_that_it_does_not_see_all_permits),
         TOOL_TEST(break_takes_only_the_permits_back_that_it_has_shown),
         TOOL_TEST(break_opens_a_latch_and_its_waiters_go_on),
         TOOL_TEST(break_of_an_unleased_semaphore_adds_what_the_user_says),

@@ -143,15 +143,16 @@ static int force(struct relock_client *client, const char *name, constructor_fn 
     return r;
 }
 
-/* A permit that is not there has come back meanwhile. */
-static int take_back(const struct breaking *breaking, const struct lock_row *row)
+/* Permits that are not there have come back meanwhile. `*held`: those of --permit were. */
+static int take_back(const struct breaking *breaking, const struct lock_row *row, bool *held)
 {
     struct relock_lock *lock = NULL;
     int r = relock_semaphore_new(breaking->client, row->name, &lock);
 
-    for (size_t i = 0; r == RELOCK_OK && i < row->n_permits; i++)
-        if (!breaking->permit || strcmp(breaking->permit, row->permits[i].id) == 0)
-            r = relock_force_unlock_permit(lock, row->permits[i].id, NULL);
+    if (r == RELOCK_OK && breaking->permit)
+        r = relock_force_unlock_permit(lock, breaking->permit, held);
+    for (size_t i = 0; r == RELOCK_OK && !breaking->permit && i < row->n_permits; i++)
+        r = relock_force_unlock_permit(lock, row->permits[i].id, NULL);
     relock_lock_free(lock);
     return r;
 }
@@ -198,7 +199,7 @@ static int break_lock(struct relock_client *client, const struct lock_row *row)
     }
 }
 
-static int break_it(const struct breaking *breaking, const struct lock_row *row)
+static int break_it(const struct breaking *breaking, const struct lock_row *row, bool *held)
 {
     switch (row->said) {
     case SAID_LATCH:
@@ -208,17 +209,9 @@ static int break_it(const struct breaking *breaking, const struct lock_row *row)
     case SAID_PLAIN:
         return force(breaking->client, row->name, relock_plainlock_new);
     default:
-        return is_semaphore(row) ? take_back(breaking, row) : break_lock(breaking->client, row);
+        return is_semaphore(row) ? take_back(breaking, row, held)
+                                 : break_lock(breaking->client, row);
     }
-}
-
-/* NULL: it is not out. */
-static const struct permits_row *find_permit(const struct lock_row *row, const char *id)
-{
-    for (size_t i = 0; i < row->n_permits; i++)
-        if (strcmp(row->permits[i].id, id) == 0)
-            return &row->permits[i];
-    return NULL;
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
@@ -254,13 +247,11 @@ static void refuse_what_cannot_be(const struct breaking *breaking, struct lock_r
 }
 
 /* Whether there is nothing to do, because nobody has it. */
-static bool is_done(const struct breaking *breaking, const struct lock_row *row)
+static bool is_done(const struct lock_row *row)
 {
     const char *why = NULL;
 
-    if (breaking->permit)
-        why = find_permit(row, breaking->permit) ? NULL : "this permit is not out";
-    else if (row->said == SAID_UNLEASED)
+    if (row->said == SAID_UNLEASED)
         why = row->kind == RELOCK_KIND_NONE ? "there is no such semaphore" : NULL;
     else if (is_semaphore(row))
         why = row->n_out > 0 ? NULL : "no permit is out";
@@ -271,34 +262,49 @@ static bool is_done(const struct breaking *breaking, const struct lock_row *row)
     return why != NULL;
 }
 
-static void print_done(const struct breaking *breaking, const struct lock_row *row)
+/* relock_locks() shows only so many permits. */
+static uint64_t count_left(const struct lock_row *row)
 {
-    const struct permits_row *permits =
-        breaking->permit ? find_permit(row, breaking->permit) : NULL;
+    uint64_t n = row->n_out;
 
+    for (size_t i = 0; i < row->n_permits; i++)
+        n -= row->permits[i].n;
+    return n;
+}
+
+/* Returns the exit status. */
+static int print_done(const struct breaking *breaking, const struct lock_row *row, bool held)
+{
     if (row->said == SAID_LATCH) {
         (void)fprintf(stderr, "relock break: deleted; it was %s\n", lock_row_state(row));
     } else if (row->said == SAID_UNLEASED) {
         (void)fprintf(stderr, "relock break: permits added: %u; it had %s\n", breaking->n_permits,
                       lock_row_state(row));
-    } else if (permits) {
-        (void)fprintf(stderr, "relock break: permits taken back: %llu; the holder was ",
-                      (unsigned long long)permits->n);
-        text_print(stderr, lock_list_who(permits->client_name, permits->id));
-        (void)fputc('\n', stderr);
+    } else if (is_semaphore(row) && breaking->permit) {
+        (void)fputs(held ? "relock break: taken back: the permits of one acquire\n"
+                         : "relock break: this permit is not out\n",
+                    stderr);
     } else if (is_semaphore(row)) {
         print_holder("relock break: taken back; the holders were ", row, "\n");
+        if (count_left(row) == 0)
+            return STATUS_OK;
+        (void)fprintf(stderr,
+                      "relock break: permits that are still out: %llu; repeat the command\n",
+                      (unsigned long long)count_left(row));
+        return STATUS_NO;
     } else {
         print_holder("relock break: broken; it was held by ", row, "\n");
     }
+    return STATUS_OK;
 }
 
 static int confirm_and_break(const struct breaking *breaking, struct lock_row *row)
 {
+    bool held = false;
     int r;
 
     refuse_what_cannot_be(breaking, row);
-    if (is_done(breaking, row))
+    if (is_done(row))
         return STATUS_OK;
     if (!breaking->is_sure && !confirms(breaking, row)) {
         (void)fprintf(stderr, "relock break: not broken\n");
@@ -308,11 +314,9 @@ static int confirm_and_break(const struct breaking *breaking, struct lock_row *r
         (void)fprintf(stderr, "relock break: not broken, because it has changed meanwhile\n");
         return STATUS_NO;
     }
-    r = break_it(breaking, row);
-    if (r != RELOCK_OK)
-        return session_fail(&breaking->args, "not broken", r);
-    print_done(breaking, row);
-    return STATUS_OK;
+    r = break_it(breaking, row, &held);
+    return r == RELOCK_OK ? print_done(breaking, row, held)
+                          : session_fail(&breaking->args, "not broken", r);
 }
 
 static int run_break(const struct command *self, int argc, char **argv)

@@ -292,7 +292,7 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
 
 int relock_force_unlock_permit(struct relock_lock *lock, const char *id, bool *held)
 {
-    bool was_held;
+    bool was_held = false;
     int r;
 
     if (!lock || !id || strlen(id) != RELOCK_PERMIT_HEX ||

@@ -576,6 +576,29 @@ static void a_client_in_line_is_reported(void **state)
     assert_string_equal(view.text, "");
 }
 
+static bool count_waiter(const struct relock_waiter_info *info, void *arg)
+{
+    *(unsigned *)arg = info->place;
+    return true;
+}
+
+static void a_long_line_is_reported_as_far_as_a_reply_goes(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct view view;
+    unsigned n = 0;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    probe_int(f->probe, "EVAL %s 0",
+              "for i = 1, 600 do redis.call('rpush', 'relock_waiters:{orders}', 'w' .. i) end "
+              "return 1");
+    assert_result(relock_waiters(client, "orders", count_waiter, &n), RELOCK_OK);
+    assert_int_equal(n, 500);
+    assert_string_equal(see(client, "orders", &view), "orders:1:1:600 ");
+    probe_int(f->probe, "DEL orders relock_waiters:{orders}");
+}
+
 static void an_owner_in_a_fair_queue_is_reported(void **state)
 {
     struct fixture *f = *state;
@@ -693,6 +716,7 @@ int main(void)
         SERVER_TEST(the_callback_can_end_the_search_and_call_the_library),
         SERVER_TEST(a_holder_has_the_name_of_its_client),
         SERVER_TEST(a_client_in_line_is_reported),
+        SERVER_TEST(a_long_line_is_reported_as_far_as_a_reply_goes),
         SERVER_TEST(an_owner_in_a_fair_queue_is_reported),
         SERVER_TEST(a_server_is_described),
         SERVER_TEST(without_rights_it_is_an_error_and_is_logged),

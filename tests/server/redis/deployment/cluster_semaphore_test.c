@@ -2,6 +2,8 @@
 #include "support/cluster_line.h"
 #include "support/probe_wait.h"
 
+#include <stdio.h>
+
 #define NAME "orders"
 #define OUT "{orders}:timeout"
 #define LONG_MS 60000
@@ -48,12 +50,23 @@ static void forget(struct clustered *c, int64_t n)
     assert_int_equal(cluster_line_n_nodes(c), 0);
 }
 
+static bool note_semaphore(const struct relock_lock_info *info, void *text)
+{
+    (void)snprintf(text, 64, "%s: kind %d, %lld free, %llu out, %llu of one, %u wait", info->name,
+                   info->kind, (long long)info->number, (unsigned long long)info->n_out,
+                   (unsigned long long)(info->permits ? info->permits->n_permits : 0),
+                   info->n_waiting);
+    return true;
+}
+
 static void wait_in_order(struct clustered *c, const char *query)
 {
-    struct relock_lock *ours = semaphore_of(c, cluster_line_client(c, query), 3);
+    struct relock_client *client = cluster_line_client(c, query);
+    struct relock_lock *ours = semaphore_of(c, client, 3);
     struct turn large = {semaphore_of(c, cluster_line_client(c, query), 3), 3};
     struct turn small = {semaphore_of(c, cluster_line_client(c, query), 3), 1};
     struct actor *first = actor_start(), *second = actor_start();
+    char seen[64] = "";
 
     assert_result(take(ours, 2), RELOCK_OK);
     actor_begin(first, take_turn, &large);
@@ -61,6 +74,8 @@ static void wait_in_order(struct clustered *c, const char *query)
     actor_begin(second, take_turn, &small);
     assert_true(cluster_line_wait(c, NAME, 2));
     assert_result(relock_trylock(ours), RELOCK_BUSY); /* one is free */
+    assert_result(relock_locks(client, "*", note_semaphore, seen), RELOCK_OK);
+    assert_string_equal(seen, "orders: kind 9, 1 free, 2 out, 2 of one, 2 wait");
     assert_result(relock_unlock(ours), RELOCK_OK);
     assert_result(actor_result(first), RELOCK_OK);
     assert_true(actor_is_busy(second));
