@@ -472,6 +472,7 @@ static void an_unanswered_turn_holds_up_no_renewal_that_is_due(void **state)
     assert_true(proxy_met(first, 1));
     assert_true(proxy_counts(t->proxy, "renew_many", 2));
     assert_true(now_ms() + TWO_CLOCKS_MS >= due_ms);
+    assert_int_equal(stats_of(many.client).reconnects, 0); /* it was not for want of an answer */
     proxy_let_go(first);
     assert_true(wait_for_renewals(many.client, 0, N_LOCKS));
     assert_int_equal(proxy_count(t->proxy, "renew_many"), 2);
