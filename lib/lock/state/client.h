@@ -140,7 +140,7 @@ struct relock_batches {
     uint64_t singly_until_ms; /* until then each lock has a script of its own */
     unsigned phase;    /* shifts the times of renewals against those of other clients; constant */
     uint64_t ahead_ms; /* renewals may be sent sooner by this, in turns; 0: not; constant */
-    uint64_t turn_until_ms; /* a turn begun before is waited for until then */
+    uint64_t turn_until_ms; /* the next turn waits for the answers to the last one until then */
 };
 
 /* Commands for the I/O thread to send; outbox.c changes it. */

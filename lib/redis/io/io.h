@@ -67,8 +67,8 @@ void relock_node_io_track(struct relock_topology *topology);
 /* Where no call can connect, gives calls the connection of the pipeline. Under no mutex. */
 void relock_node_io_share(struct relock_topology *topology);
 
-/* What was sent to each node, and not answered, is a turn; whether one of them is in its turn: see
- * the pipeline. Also under a mutex. */
+/* Turns of the pipelines of all nodes: begins one, and returns whether one is not answered. Also
+ * under a mutex. */
 void relock_node_io_begin_turn(struct relock_topology *topology);
 bool relock_node_io_is_in_turn(struct relock_topology *topology);
 
@@ -134,12 +134,12 @@ int relock_pipeline_count_replicas(struct relock_pipeline *pipeline, unsigned n,
                                    uint64_t timeout_ms, relock_pipeline_fn *fn, void *arg);
 
 /*
- * A turn is what was sent before one of its moments, and waits for its answers; they are in one
- * part of the commands in flight. The server runs commands of other clients between two turns.
+ * Turns: the I/O thread sends some renewals, and the next ones when the server has answered these,
+ * so the server runs commands of other clients in between.
  *
- * begin: what is in flight is a turn now. A server that still owes answers to its last one is late:
- * it takes no part. may_take: whether it owes none, and is connected. is_in_turn: whether it owes
- * some, and is not late.
+ * begin_turn: the commands in flight are a turn. If the server has not answered the last turn yet,
+ * that goes on, and the server is late. may_take_turn: the connection is up, and the last turn is
+ * answered. is_in_turn: the last turn is not answered, and the server is not late.
  */
 void relock_pipeline_begin_turn(struct relock_pipeline *pipeline);
 bool relock_pipeline_may_take_turn(const struct relock_pipeline *pipeline);

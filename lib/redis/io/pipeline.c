@@ -167,8 +167,8 @@ struct relock_pipeline {
     void *arg;
     struct relock_sent_command *in_flight; /* in the order of their replies */
     unsigned n_in_flight;
-    unsigned n_of_turn;         /* the first of these belong to a turn: see io.h */
-    bool is_late;               /* the next turn began without this server */
+    unsigned n_of_turn;         /* the first so many belong to the last turn: see io.h */
+    bool is_late;               /* the next turn has begun without the answers to the last one */
     bool tracks;                /* the server does */
     bool is_borrowed;           /* it becomes up without the login's answers */
     bool is_missed;             /* there was a call for it while it was not up */
