@@ -25,11 +25,14 @@
 static bool fire_next(struct relock_client *client, uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
     uint64_t timer_ms = relock_timers_next_ms(&client->guarded.timers);
+    struct relock_heap *holds = &client->guarded.due;
     struct relock_heap_link *due;
     struct relock_timer *timer;
 
-    if (relock_heap_next_ms(&client->guarded.due) <= timer_ms) {
-        due = relock_heap_pop(&client->guarded.due, now_ms);
+    if (relock_heap_next_ms(&client->guarded.ahead) < relock_heap_next_ms(holds))
+        holds = &client->guarded.ahead;
+    if (relock_heap_next_ms(holds) <= timer_ms) {
+        due = relock_heap_pop(holds, now_ms);
         if (due)
             relock_watchdog_fire(client, RELOCK_CONTAINER(struct relock_hold, timer, due), now_ms);
         return due != NULL;
@@ -42,8 +45,10 @@ static bool fire_next(struct relock_client *client, uint64_t now_ms) RELOCK_REQU
 
 static uint64_t next_ms_of(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    return relock_clock_sooner(relock_timers_next_ms(&client->guarded.timers),
-                               relock_heap_next_ms(&client->guarded.due));
+    uint64_t next_ms = relock_clock_sooner(relock_timers_next_ms(&client->guarded.timers),
+                                           relock_heap_next_ms(&client->guarded.due));
+
+    return relock_clock_sooner(next_ms, relock_batch_next_ms(client));
 }
 
 static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
@@ -57,6 +62,7 @@ static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mu
         }
     }
     relock_batch_send_all(client);
+    relock_batch_take_turn(client, now_ms);
 }
 
 /* Whether messages are for this thread: other threads would only hand them on. */
@@ -156,6 +162,8 @@ int relock_io_start(struct relock_client *client)
 
     client->take_kept = relock_cache_take_kept;
     client->guarded.batches.phase = relock_ident_jitter(PHASES);
+    client->guarded.batches.ahead_ms =
+        relock_hold_ahead_ms(relock_hold_renewal_ms(options->watchdog_timeout_ms));
     r = relock_loop_new(iterate, client, &client->loop);
     if (r < 0)
         return r;

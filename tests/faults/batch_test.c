@@ -420,6 +420,65 @@ static void a_key_that_goes_between_a_batch_and_its_tracking_is_noticed(void **s
     release_all_but_one(&many);
 }
 
+/* ---- turns --------------------------------------------------------------------------------- */
+
+#define TURN_HOLDS 16
+
+/* All are due at the same time, from `after_ms` on in turns, and `ahead_ms` later without. Returns
+ * when that is. */
+static uint64_t renew_in_turns(const struct many *many, uint64_t after_ms, uint64_t ahead_ms)
+{
+    struct relock_client *client = many->client;
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t due_ms = now_ms + after_ms + ahead_ms;
+    struct relock_hold *hold;
+
+    relock_mutex_lock(&client->mutex);
+    client->guarded.batches.ahead_ms = ahead_ms;
+    RELOCK_HOLDS_FOREACH(client, hold)
+    {
+        hold->renew_at_ms = due_ms;
+        relock_holds_arm(client, hold, now_ms);
+    }
+    relock_mutex_unlock(&client->mutex);
+    return due_ms;
+}
+
+/* They are due much later. */
+static void each_turn_waits_for_the_answers_to_the_one_before(void **state)
+{
+    struct faults *t = *state;
+    struct many many = untracked_many(t);
+    struct proxy_rule *first = proxy_next(t->proxy, PROXY_HOLD_REPLY, "renew_many");
+
+    (void)renew_in_turns(&many, 100, slow_ms(SOON_MS));
+    assert_true(proxy_met(first, 1));
+    let_pass(100);
+    assert_int_equal(proxy_count(t->proxy, "renew_many"), 1);
+    proxy_let_go(first);
+    assert_true(wait_for_renewals(many.client, 0, N_LOCKS));
+    assert_int_equal(proxy_count(t->proxy, "renew_many"), (N_LOCKS + TURN_HOLDS - 1) / TURN_HOLDS);
+    release_all(t, &many);
+}
+
+/* All that the first turn left are renewed when they are due, and not before, by one script. */
+static void an_unanswered_turn_holds_up_no_renewal_that_is_due(void **state)
+{
+    struct faults *t = *state;
+    struct many many = untracked_many(t);
+    struct proxy_rule *first = proxy_next(t->proxy, PROXY_HOLD_REPLY, "renew_many");
+    uint64_t due_ms = renew_in_turns(&many, 100, slow_ms(1000));
+
+    assert_true(proxy_met(first, 1));
+    assert_true(proxy_counts(t->proxy, "renew_many", 2));
+    assert_true(now_ms() + TWO_CLOCKS_MS >= due_ms);
+    assert_int_equal(stats_of(many.client).reconnects, 0); /* it was not for want of an answer */
+    proxy_let_go(first);
+    assert_true(wait_for_renewals(many.client, 0, N_LOCKS));
+    assert_int_equal(proxy_count(t->proxy, "renew_many"), 2);
+    release_all(t, &many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +497,8 @@ int main(void)
         FAULT_TEST(a_batch_makes_holds_certain_from_before_it_was_sent),
         FAULT_TEST(locks_stay_tracked_after_a_batch_whose_script_was_loaded),
         FAULT_TEST(a_key_that_goes_between_a_batch_and_its_tracking_is_noticed),
+        FAULT_TEST(each_turn_waits_for_the_answers_to_the_one_before),
+        FAULT_TEST(an_unanswered_turn_holds_up_no_renewal_that_is_due),
     };
 
     return FAULT_TESTS_RUN(tests);

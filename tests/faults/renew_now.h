@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "lock/hold/holds.h"
 #include "lock/hold/private.h"
 
 /* All holds of the client are renewed in some milliseconds, at the same time, as hand-offs have

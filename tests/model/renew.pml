@@ -35,7 +35,7 @@
  *                  relock_settle_step                                  lib/lock/hold/settle.c
  *
  * A renewal may be due at any time, or never, so the results do not depend on the schedule, nor on
- * renewals that come forward to meet. In a batch, each hold has its own result, as here. Left
+ * renewals that come forward to meet, or in turns. In a batch, each hold has its own result, as here. Left
  * out: that a hold which a batch did not find is asked for once more before it is lost; the drift, so clocks run alike; max_hold_ms, which only ends renewals; late commands other
  * than renewals, see unknown.pml.
  *

@@ -396,3 +396,54 @@ void relock_batch_add(struct relock_client *client, struct relock_hold *hold,
         relock_holds_send_check(hold, now_ms);
     relock_holds_arm(client, hold, now_ms);
 }
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+/* Few enough that a call which comes while the server runs a turn is hardly slower: README.md. */
+#define TURN_HOLDS 16
+
+/* More, if the first hold is due so soon that the turns may be too slow. */
+static unsigned turn_holds(const struct relock_client *client, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t left_ms = relock_clock_left(now_ms, relock_heap_next_ms(&client->guarded.ahead));
+
+    return left_ms >= client->guarded.batches.ahead_ms / 2 ? TURN_HOLDS : RELOCK_REQUEST_MANY;
+}
+
+/* When the next turn may begin, even if the last one is not answered by then. */
+static uint64_t next_turn_ms(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_batches *batches = &client->guarded.batches;
+    uint64_t from_ms =
+        relock_clock_left(batches->ahead_ms, relock_heap_next_ms(&client->guarded.ahead));
+
+    if (!relock_node_io_is_in_turn(client->topology))
+        return from_ms;
+    return relock_clock_later(from_ms, batches->turn_until_ms);
+}
+
+uint64_t relock_batch_next_ms(const struct relock_client *client)
+{
+    return relock_clock_sooner(relock_heap_next_ms(&client->guarded.ahead), next_turn_ms(client));
+}
+
+void relock_batch_take_turn(struct relock_client *client, uint64_t now_ms)
+{
+    uint64_t until_ms = now_ms + client->guarded.batches.ahead_ms;
+    struct relock_heap_link *link;
+    unsigned left;
+
+    if (next_turn_ms(client) > now_ms)
+        return;
+    left = turn_holds(client, now_ms);
+    while (left > 0 && (link = relock_heap_pop(&client->guarded.ahead, until_ms))) {
+        struct relock_hold *hold = RELOCK_CONTAINER(struct relock_hold, timer, link);
+
+        left -= relock_clock_sooner(left, levels_of(hold));
+        relock_watchdog_renew_ahead(client, hold, now_ms, until_ms);
+    }
+    relock_batch_send_all(client);
+    relock_node_io_begin_turn(client->topology);
+    client->guarded.batches.turn_until_ms = until_ms;
+}

@@ -132,8 +132,7 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
     resource->holder = NULL;
     relock_resource_doubt(resource);
     /* The next owner leaves the timer as it is, so that this is done once in a while only. */
-    if (!relock_heap_has(&client->guarded.due, &hold->timer) ||
-        hold->timer.due_ms > hold->cache_until_ms)
+    if (!relock_client_has_hold_timer(client, hold) || hold->timer.due_ms > hold->cache_until_ms)
         relock_holds_arm(client, hold, now_ms);
     open_shortcut(client, hold, now_ms);
 }

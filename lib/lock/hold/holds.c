@@ -154,14 +154,27 @@ uint64_t relock_holds_oldest_us(const struct relock_client *client)
     return now_us - since_us;
 }
 
+/* Whether what is due then is a renewal that may be sent sooner. Not if that is soon: it verifies a
+ * hand-off, or it could not be sent in a turn. */
+static bool may_be_sooner(const struct relock_client *client, const struct relock_hold *hold,
+                          uint64_t due_ms, uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t ahead_ms = client->guarded.batches.ahead_ms;
+
+    return ahead_ms > 0 && hold->state == RELOCK_HOLD_HELD && due_ms == hold->renew_at_ms &&
+           due_ms > now_ms + ahead_ms && hold->resource->kind->renew &&
+           hold->renewal_ms >= client->options.watchdog_timeout_ms;
+}
+
 void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     uint64_t due_ms = relock_hold_due_ms(hold, now_ms);
 
     if (due_ms == RELOCK_NEVER)
         relock_client_unset_hold_timer(client, hold);
-    else if (hold->timer.due_ms != due_ms || !relock_heap_has(&client->guarded.due, &hold->timer))
-        relock_client_set_hold_timer(client, hold, due_ms);
+    else if (hold->timer.due_ms != due_ms || !relock_client_has_hold_timer(client, hold))
+        relock_client_set_hold_timer(client, hold, due_ms,
+                                     may_be_sooner(client, hold, due_ms, now_ms));
 }
 
 void relock_holds_tell(struct relock_client *client, struct relock_hold *hold,

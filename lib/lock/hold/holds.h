@@ -295,6 +295,15 @@ void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
 /* Sends the batches to which holds were added. */
 void relock_batch_send_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
+/* Sends a turn of renewals that are due soon, unless the last turn is not answered yet. Called when
+ * all that is due was sent. */
+void relock_batch_take_turn(struct relock_client *client, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* When the next turn may begin, or a renewal is due that turns have not sent. RELOCK_NEVER: there
+ * is none. */
+uint64_t relock_batch_next_ms(const struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
 /* The I/O thread has ended: drops all batches, without their references to holds. */
 void relock_batch_drop_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 

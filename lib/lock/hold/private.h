@@ -183,6 +183,11 @@ void relock_watchdog_ask(struct relock_client *client, struct relock_hold *hold,
                          struct relock_node *node, bool renews, bool is_tracked, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* The hold was taken out of `ahead` of the client, and is due by `until_ms`: renews it now, or only
+ * arms its timer, unless it may take part in a turn. */
+void relock_watchdog_renew_ahead(struct relock_client *client, struct relock_hold *hold,
+                                 uint64_t now_ms, uint64_t until_ms) RELOCK_REQUIRES(client->mutex);
+
 /* A script of many did not find this hold, which is live, or said nothing about it: asks for the
  * hold by itself. */
 void relock_watchdog_ask_again(struct relock_client *client, struct relock_hold *hold, bool renews,

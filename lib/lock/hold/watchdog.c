@@ -649,6 +649,20 @@ void relock_watchdog_fire(struct relock_client *client, struct relock_hold *hold
         relock_holds_arm(client, hold, now_ms);
 }
 
+void relock_watchdog_renew_ahead(struct relock_client *client, struct relock_hold *hold,
+                                 uint64_t now_ms, uint64_t until_ms)
+{
+    const struct relock_node *node = node_of(client, hold);
+
+    relock_shortcut_close(hold->resource);
+    if (node && node->pipeline && relock_pipeline_may_take_turn(node->pipeline) &&
+        relock_hold_is_live(hold) && relock_hold_is_renewed(hold, now_ms) &&
+        hold->renew_at_ms <= until_ms && hold->command == RELOCK_HOLD_NOTHING_SENT)
+        hold->resource->kind->operations->renew(client, hold, now_ms);
+    else
+        relock_holds_arm(client, hold, now_ms);
+}
+
 void relock_watchdog_up(struct relock_client *client)
 {
     uint64_t now_ms = relock_clock_now_ms();

@@ -138,7 +138,9 @@ struct relock_batches {
     struct relock_batch *sent; /* not answered yet */
     unsigned n_open;
     uint64_t singly_until_ms; /* until then each lock has a script of its own */
-    unsigned phase; /* shifts the times of renewals against those of other clients; constant */
+    unsigned phase;    /* shifts the times of renewals against those of other clients; constant */
+    uint64_t ahead_ms; /* renewals may be sent sooner by this, in turns; 0: not; constant */
+    uint64_t turn_until_ms; /* the next turn waits for the answers to the last one until then */
 };
 
 /* Commands for the I/O thread to send; outbox.c changes it. */
@@ -281,6 +283,8 @@ struct relock_client {
         struct relock_task *tasks;
         struct relock_timers timers;
         struct relock_heap due;        /* holds, by their timers */
+        struct relock_heap ahead;      /* other holds, whose timers are renewals that may be sent
+                                          sooner */
         struct relock_waiter *waiting; /* acquires that wait for this server */
         unsigned n_tracked;            /* holds whose changes Redis reports: tracked.c */
         unsigned n_threadless;         /* acquires that wait without a thread */
@@ -377,13 +381,39 @@ static inline void relock_client_set_timer(struct relock_client *client, struct 
         relock_client_wake_for(client, due_ms);
 }
 
-static inline void relock_client_set_hold_timer(struct relock_client *client,
-                                                struct relock_hold *hold, uint64_t due_ms)
+static inline struct relock_heap *relock_client_heap_of(struct relock_client *client,
+                                                        const struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_heap_set(&client->guarded.due, &hold->timer, due_ms);
-    if (due_ms < client->guarded.iteration_at_ms)
-        relock_client_wake_for(client, due_ms);
+    return hold->is_ahead ? &client->guarded.ahead : &client->guarded.due;
+}
+
+static inline bool relock_client_has_hold_timer(struct relock_client *client,
+                                                const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return relock_heap_has(relock_client_heap_of(client, hold), &hold->timer);
+}
+
+static inline void relock_client_unset_hold_timer(struct relock_client *client,
+                                                  struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_heap_unset(relock_client_heap_of(client, hold), &hold->timer);
+}
+
+/* `is_ahead`: the I/O thread may act sooner, by `ahead_ms` of the batches. */
+static inline void relock_client_set_hold_timer(struct relock_client *client,
+                                                struct relock_hold *hold, uint64_t due_ms,
+                                                bool is_ahead) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t from_ms = is_ahead ? due_ms - client->guarded.batches.ahead_ms : due_ms;
+
+    relock_client_unset_hold_timer(client, hold);
+    hold->is_ahead = is_ahead;
+    relock_heap_set(relock_client_heap_of(client, hold), &hold->timer, due_ms);
+    if (from_ms < client->guarded.iteration_at_ms)
+        relock_client_wake_for(client, from_ms);
 }
 
 static inline void relock_client_unset_timer(struct relock_client *client,
@@ -391,13 +421,6 @@ static inline void relock_client_unset_timer(struct relock_client *client,
     RELOCK_REQUIRES(client->mutex)
 {
     relock_timer_unset(&client->guarded.timers, timer);
-}
-
-static inline void relock_client_unset_hold_timer(struct relock_client *client,
-                                                  struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex)
-{
-    relock_heap_unset(&client->guarded.due, &hold->timer);
 }
 
 /* A layer takes part in the life of the client from now on. Returns its state of this size, with 0

@@ -22,6 +22,13 @@
  * are due at the start of a cell. Enough for full scripts of several kinds of lock and nodes. */
 #define HOLDS_IN_A_CELL 256
 
+/* Many turns fit into this time, also on a busy machine. It makes renewals more frequent by a part
+ * that is small. Below the least, it would not differ from the few milliseconds after which a
+ * hand-off is verified. */
+#define AHEAD_PART 40
+#define AHEAD_MIN_MS 10
+#define AHEAD_MAX_MS 100
+
 #define SPREAD_BITS 20
 
 #define RETRY_PART 20
@@ -53,6 +60,13 @@ uint64_t relock_hold_meeting_ms(uint64_t due_ms, uint64_t interval_ms, uint64_t 
     /* A power of two, so that the cells of all intervals begin together. */
     cell_ms = UINT64_C(1) << (63 - __builtin_clzll(early_ms));
     return due_ms - ((due_ms + phase) & (cell_ms - 1));
+}
+
+uint64_t relock_hold_ahead_ms(uint64_t interval_ms)
+{
+    uint64_t ahead_ms = relock_clock_sooner(interval_ms / AHEAD_PART, AHEAD_MAX_MS);
+
+    return ahead_ms < AHEAD_MIN_MS ? 0 : ahead_ms;
 }
 
 /* Multiples of the golden ratio divide the interval about evenly, however many there are. */

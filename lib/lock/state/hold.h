@@ -126,6 +126,7 @@ struct relock_hold {
     bool is_tracked : 1;    /* Redis reports the next change */
     bool is_unlooked : 1;   /* no command of it was tracked yet: see kind->look */
     bool is_recorded : 1;   /* by look/since.c */
+    bool is_ahead : 1;      /* its timer is in `ahead` of the client, or was when last set */
     uint8_t nth;            /* its place in the pool; constant */
     uint16_t n_unanswered;  /* commands without a reply yet, besides `command` */
 
@@ -191,6 +192,10 @@ uint64_t relock_hold_renewal_ms(uint64_t lease_ms);
  */
 uint64_t relock_hold_meeting_ms(uint64_t due_ms, uint64_t interval_ms, uint64_t n_holds,
                                 unsigned phase);
+
+/* By how much a renewal may come forward further, to be sent in a turn: see lock/hold/batch.c. 0:
+ * not at all. */
+uint64_t relock_hold_ahead_ms(uint64_t interval_ms);
 
 /* By how much the next renewal comes forward if many holds were renewed at the same time: by less
  * than the interval between renewals, and for each `serial` by another part of it. */

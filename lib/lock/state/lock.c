@@ -60,7 +60,7 @@ static void make_way(struct relock_client *client, const char *name, size_t len)
     if (!cached || found->n_handles > 0)
         return;
     cached->cache_until_ms = now_ms;
-    relock_client_set_hold_timer(client, cached, now_ms);
+    relock_client_set_hold_timer(client, cached, now_ms, false);
 }
 
 /* In a cluster, why the keys and channels of this name would not belong to one slot; else NULL. A

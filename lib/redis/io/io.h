@@ -67,6 +67,11 @@ void relock_node_io_track(struct relock_topology *topology);
 /* Where no call can connect, gives calls the connection of the pipeline. Under no mutex. */
 void relock_node_io_share(struct relock_topology *topology);
 
+/* Turns of the pipelines of all nodes: begins one, and returns whether one is not answered. Also
+ * under a mutex. */
+void relock_node_io_begin_turn(struct relock_topology *topology);
+bool relock_node_io_is_in_turn(struct relock_topology *topology);
+
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);
 
@@ -127,6 +132,18 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
  */
 int relock_pipeline_count_replicas(struct relock_pipeline *pipeline, unsigned n,
                                    uint64_t timeout_ms, relock_pipeline_fn *fn, void *arg);
+
+/*
+ * Turns: the I/O thread sends some renewals, and the next ones when the server has answered these,
+ * so the server runs commands of other clients in between.
+ *
+ * begin_turn: the commands in flight are a turn. If the server has not answered the last turn yet,
+ * that goes on, and the server is late. may_take_turn: the connection is up, and the last turn is
+ * answered. is_in_turn: the last turn is not answered, and the server is not late.
+ */
+void relock_pipeline_begin_turn(struct relock_pipeline *pipeline);
+bool relock_pipeline_may_take_turn(const struct relock_pipeline *pipeline);
+bool relock_pipeline_is_in_turn(const struct relock_pipeline *pipeline);
 
 /* Sends PING, unless a command is in flight. */
 void relock_pipeline_ping(struct relock_pipeline *pipeline);

@@ -235,6 +235,21 @@ void relock_node_io_share(struct relock_topology *topology)
             relock_lanes_give(at->lanes, &loan);
 }
 
+void relock_node_io_begin_turn(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pipeline)
+            relock_pipeline_begin_turn(at->pipeline);
+}
+
+bool relock_node_io_is_in_turn(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pipeline && relock_pipeline_is_in_turn(at->pipeline))
+            return true;
+    return false;
+}
+
 void relock_node_io_flush(struct relock_topology *topology)
 {
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {

@@ -166,10 +166,13 @@ struct relock_pipeline {
     relock_pipeline_up_fn *up;
     void *arg;
     struct relock_sent_command *in_flight; /* in the order of their replies */
-    bool tracks;                           /* the server does */
-    bool is_borrowed;                      /* it becomes up without the login's answers */
-    bool is_missed;                        /* there was a call for it while it was not up */
-    uint64_t believes_until_ms;            /* even unknown errors */
+    unsigned n_in_flight;
+    unsigned n_of_turn;         /* the first so many belong to the last turn: see io.h */
+    bool is_late;               /* the next turn has begun without the answers to the last one */
+    bool tracks;                /* the server does */
+    bool is_borrowed;           /* it becomes up without the login's answers */
+    bool is_missed;             /* there was a call for it while it was not up */
+    uint64_t believes_until_ms; /* even unknown errors */
 };
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -183,12 +186,27 @@ static void take_off(const struct relock_pipeline *pipeline, struct relock_fligh
     flight->is_in_flight = true;
 }
 
+static void add(struct relock_pipeline *pipeline, struct relock_sent_command *command)
+{
+    DL_APPEND(pipeline->in_flight, command);
+    pipeline->n_in_flight++;
+}
+
+/* The first one. */
+static void take(struct relock_pipeline *pipeline, struct relock_sent_command *command)
+{
+    DL_DELETE(pipeline->in_flight, command);
+    pipeline->n_in_flight--;
+    if (pipeline->n_of_turn > 0)
+        pipeline->n_of_turn--;
+}
+
 /* All of it was appended to the buffer. */
 static void send_command(struct relock_pipeline *pipeline, struct relock_sent_command *command)
 {
     if (command->flight)
         take_off(pipeline, command->flight);
-    DL_APPEND(pipeline->in_flight, command);
+    add(pipeline, command);
     relock_async_conn_send(&pipeline->conn, command->n_replies);
 }
 
@@ -321,7 +339,7 @@ void relock_pipeline_ping(struct relock_pipeline *pipeline)
         return;
     }
     ping->forms = RELOCK_REPLY_STATUS;
-    DL_APPEND(pipeline->in_flight, ping);
+    add(pipeline, ping);
 }
 
 uint64_t relock_pipeline_silent_ms(const struct relock_pipeline *pipeline)
@@ -332,6 +350,25 @@ uint64_t relock_pipeline_silent_ms(const struct relock_pipeline *pipeline)
 void relock_pipeline_flush(struct relock_pipeline *pipeline)
 {
     relock_async_conn_flush(&pipeline->conn);
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+void relock_pipeline_begin_turn(struct relock_pipeline *pipeline)
+{
+    pipeline->is_late = pipeline->n_of_turn > 0;
+    if (!pipeline->is_late)
+        pipeline->n_of_turn = pipeline->n_in_flight;
+}
+
+bool relock_pipeline_may_take_turn(const struct relock_pipeline *pipeline)
+{
+    return relock_async_conn_is_up(&pipeline->conn) && pipeline->n_of_turn == 0;
+}
+
+bool relock_pipeline_is_in_turn(const struct relock_pipeline *pipeline)
+{
+    return pipeline->n_of_turn > 0 && !pipeline->is_late;
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -488,7 +525,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
         pipeline->tracks = false;
     if (!sent_command_take(command, pipeline->conn.server, reply))
         return;
-    DL_DELETE(pipeline->in_flight, command);
+    take(pipeline, command);
     answer(pipeline, command, reply, refusal);
 }
 
@@ -512,7 +549,7 @@ static void on_down(void *arg)
 
     pipeline->tracks = false;
     while ((command = pipeline->in_flight)) {
-        DL_DELETE(pipeline->in_flight, command);
+        take(pipeline, command);
         finish(pipeline, command, RELOCK_E_CONN, NULL);
         free(command);
     }

@@ -90,6 +90,60 @@ static void a_renewal_sets_the_timer_once(void **state)
     finish();
 }
 
+#define AHEAD_MS 50
+
+static bool may_be_sooner(void)
+{
+    bool may = relock_heap_has(&client.guarded.ahead, &hold->timer);
+
+    assert_true(may || relock_heap_has(&client.guarded.due, &hold->timer));
+    return may;
+}
+
+/* Nor is a hand-off verified sooner, or a failed renewal repeated. */
+static void only_a_renewal_that_is_not_due_soon_may_be_sent_sooner(void **state)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+
+    (void)state;
+
+    assert_false(may_be_sooner());
+    client.guarded.batches.ahead_ms = AHEAD_MS;
+    hold->renew_at_ms = now_ms + AHEAD_MS + 1;
+    relock_holds_arm(&client, hold, now_ms);
+    assert_true(may_be_sooner());
+    assert_int_equal(hold->timer.due_ms, hold->renew_at_ms);
+    hold->renew_at_ms = now_ms + AHEAD_MS;
+    relock_holds_arm(&client, hold, now_ms);
+    assert_false(may_be_sooner());
+
+    hold->renew_at_ms = now_ms + 1000;
+    relock_holds_arm(&client, hold, now_ms);
+    assert_true(may_be_sooner());
+    relock_holds_verify(&client, hold, now_ms);
+    assert_false(may_be_sooner());
+
+    relock_holds_suspect(&client, hold, now_ms + 1000);
+    relock_holds_arm(&client, hold, now_ms);
+    assert_false(may_be_sooner());
+    finish();
+}
+
+/* A lock with a shorter lease than the client's would be renewed much more often. */
+static void a_renewal_of_a_shorter_lease_is_sent_when_it_is_due(void **state)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+
+    (void)state;
+
+    client.guarded.batches.ahead_ms = AHEAD_MS;
+    hold->renewal_ms = LEASE_MS - 1;
+    hold->renew_at_ms = now_ms + 1000;
+    relock_holds_arm(&client, hold, now_ms);
+    assert_false(may_be_sooner());
+    finish();
+}
+
 /* The I/O thread was held up, and so were many holds that were due meanwhile. */
 static void a_renewal_that_is_late_does_not_put_off_the_next_one(void **state)
 {
@@ -252,6 +306,8 @@ int main(void)
         HOLD_TEST(no_two_holds_have_the_same_number),
         HOLD_TEST(a_lease_is_lengthened_and_never_shortened),
         HOLD_TEST(a_renewal_sets_the_timer_once),
+        HOLD_TEST(only_a_renewal_that_is_not_due_soon_may_be_sent_sooner),
+        HOLD_TEST(a_renewal_of_a_shorter_lease_is_sent_when_it_is_due),
         HOLD_TEST(a_renewal_that_is_late_does_not_put_off_the_next_one),
         HOLD_TEST(suspect_holds_that_are_renewed_together_are_spread),
         HOLD_TEST(a_suspect_hold_that_is_confirmed_is_renewed_again),

@@ -106,6 +106,18 @@ static void a_renewal_comes_forward_by_a_tenth_at_most_and_never_back(void **sta
     assert_true(relock_hold_meeting_ms(RELOCK_NEVER, 9 * SECOND, 1, 77) == RELOCK_NEVER);
 }
 
+static void a_turn_brings_a_renewal_forward_by_a_fortieth_and_100_ms_at_most(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_hold_ahead_ms(9 * SECOND), 100);
+    assert_int_equal(relock_hold_ahead_ms(900), 22);
+    assert_int_equal(relock_hold_ahead_ms(400), 10);
+    assert_int_equal(relock_hold_ahead_ms(399), 0);
+    assert_int_equal(relock_hold_ahead_ms(0), 0);
+    assert_true(relock_hold_ahead_ms(RELOCK_TEN_YEARS_MS) == 100);
+}
+
 static void count_times(unsigned n_holds, unsigned phase, unsigned *n_times, unsigned *shared)
 {
     uint64_t last_ms = 0;
@@ -395,6 +407,7 @@ int main(void)
         cmocka_unit_test(a_huge_lease_does_not_wrap),
         cmocka_unit_test(a_lease_is_renewed_a_little_before_a_third_of_it_is_over),
         cmocka_unit_test(a_renewal_comes_forward_by_a_tenth_at_most_and_never_back),
+        cmocka_unit_test(a_turn_brings_a_renewal_forward_by_a_fortieth_and_100_ms_at_most),
         cmocka_unit_test(few_holds_meet_at_few_times_and_many_holds_at_many),
         cmocka_unit_test(clients_meet_at_times_of_their_own),
         cmocka_unit_test(cells_of_all_intervals_begin_together),

@@ -201,6 +201,94 @@ static void an_unknown_error_ends_the_connection_and_the_next_does_not(void **st
     assert_string_equal(jobs[0].error, "ERR really");
 }
 
+/* ---- turns --------------------------------------------------------------------------------- */
+
+/* What the I/O thread saw, at these moments. */
+static struct turn {
+    bool may_take;
+    bool is_in_turn;
+} before, during, late, after;
+
+static void look(struct turn *turn)
+{
+    turn->may_take = relock_pipeline_may_take_turn(pipeline);
+    turn->is_in_turn = relock_pipeline_is_in_turn(pipeline);
+}
+
+static void on_turn_answered(void *arg, int result, const struct redisReply *reply)
+{
+    look(&after);
+    jobs_answer(arg, result, reply);
+}
+
+/* The second call is sent behind the turn. */
+static void on_up_take_turn(void *arg)
+{
+    (void)arg;
+    look(&before);
+    (void)relock_pipeline_call(pipeline, &renew, on_turn_answered, &jobs[0]);
+    relock_pipeline_begin_turn(pipeline);
+    look(&during);
+    (void)relock_pipeline_call(pipeline, &extend, jobs_answer, &jobs[1]);
+    relock_pipeline_begin_turn(pipeline);
+    look(&late);
+}
+
+static void assert_turn(const struct turn *turn, bool may_take, bool is_in_turn)
+{
+    assert_int_equal(turn->may_take, may_take);
+    assert_int_equal(turn->is_in_turn, is_in_turn);
+}
+
+static void a_turn_ends_with_its_answers_and_the_next_begins_without_it(void **state)
+{
+    (void)state;
+    jobs_make_pipeline(on_up_take_turn);
+    jobs_add(&renew);
+    jobs_add(&extend);
+    assert_false(relock_pipeline_may_take_turn(pipeline)); /* it is not connected */
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    talk_expect(&extend);
+    script_answer(script, ":1\r\n:2\r\n");
+    jobs_run();
+    assert_turn(&before, true, false);
+    assert_turn(&during, false, true);
+    assert_turn(&late, false, false);
+    assert_turn(&after, true, false);
+}
+
+static void on_up_take_turn_once(void *arg)
+{
+    (void)arg;
+    if (jobs[0].is_sent) {
+        look(&after);
+        (void)relock_pipeline_call(pipeline, &renew, jobs_answer, &jobs[1]);
+        return;
+    }
+    jobs[0].is_sent = true;
+    (void)relock_pipeline_call(pipeline, &renew, jobs_answer, &jobs[0]);
+    relock_pipeline_begin_turn(pipeline);
+    look(&during);
+}
+
+static void a_turn_ends_with_its_connection(void **state)
+{
+    (void)state;
+    jobs_make_pipeline(on_up_take_turn_once);
+    jobs_add(&renew);
+    jobs_add(&renew);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    script_close(script);
+    script_welcome(script, 8);
+    talk_expect(&renew);
+    script_answer(script, ":1\r\n");
+    jobs_run();
+    assert_turn(&during, false, true);
+    assert_turn(&after, true, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +298,8 @@ int main(void)
         JOBS_TEST(each_call_behind_a_ping_has_its_own_reply),
         JOBS_TEST(a_reply_of_another_type_ends_all_that_is_in_flight),
         JOBS_TEST(an_unknown_error_ends_the_connection_and_the_next_does_not),
+        JOBS_TEST(a_turn_ends_with_its_answers_and_the_next_begins_without_it),
+        JOBS_TEST(a_turn_ends_with_its_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
