@@ -75,6 +75,10 @@ main()
     say 'start_together: workers that begin when all of them are ready'
     run_example "$build/examples/start_together" "unix://$scratch/server.sock"
 
+    say 'at_most_n: at most two jobs at a time, in four processes'
+    note 'Process 1 is killed during a job. Its permit comes back when its lease ends, 2 s later.'
+    run_example "$build/examples/at_most_n" "unix://$scratch/server.sock"
+
     say 'kept: a process keeps the locks of its customers, and gives one back'
     run_example "$build/examples/kept" "unix://$scratch/server.sock"
 
