@@ -23,6 +23,12 @@
 
 #include <assert.h>
 
+static const struct relock_named_failure failures[] = {
+    {"unset", RELOCK_E_NO_PERMITS, "no program has set how many permits there are"},
+    {"too many", RELOCK_E_INVALID, "the semaphore has fewer permits than that in all"},
+    {NULL, RELOCK_OK, NULL},
+};
+
 static const struct relock_kind semaphore = {
     .operations = &relock_command_operations,
     .lock = &relock_script_semaphore_lock,
@@ -35,6 +41,7 @@ static const struct relock_kind semaphore = {
     .channel = RELOCK_CHANNEL_SEMAPHORE,
     .message = RELOCK_MESSAGE_PERMIT,
     .field_suffix = "",
+    .failures = failures,
     .is_shared = true,
     .has_permits = true,
 };

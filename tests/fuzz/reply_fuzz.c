@@ -53,13 +53,14 @@ static void read_as_locks_do(const struct redisReply *reply)
     struct relock_busy busy;
     uint64_t token, place;
     int64_t n_receivers;
+    const struct relock_named_failure failures[] = {{"unset", RELOCK_E_NO_PERMITS, "unset"}, {0}};
     const char *why = NULL;
 
     (void)relock_verdict_lock(reply, &token, &busy);
     (void)relock_verdict_nest(reply);
     (void)relock_verdict_renewal(reply);
     (void)relock_verdict_release(reply, &n_receivers, &place);
-    FUZZ_CHECK((relock_verdict_failure(reply, &why) == RELOCK_OK) == !why);
+    FUZZ_CHECK((relock_verdict_failure(failures, reply, &why) == RELOCK_OK) == !why);
     if (relock_inspection_read(reply, &inspection))
         FUZZ_CHECK(strlen(inspection.holder.id) < sizeof(inspection.holder.id));
 }
