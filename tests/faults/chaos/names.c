@@ -49,12 +49,12 @@ static void draw_red(struct names *names)
 
 static void draw_hot(struct names *names, uint64_t seed)
 {
-    static const enum history_sort others[] = {HISTORY_FENCED, HISTORY_WRITE};
+    static const enum history_sort others[] = {HISTORY_FENCED, HISTORY_WRITE, HISTORY_SEMAPHORE};
     int reentrant = (int)schedule_dice(&seed, NAMES_N_HOT);
 
     names->n = NAMES_N_HOT;
     names->sorts[reentrant] = HISTORY_REENTRANT;
-    names->sorts[1 - reentrant] = others[schedule_dice(&seed, 2)];
+    names->sorts[1 - reentrant] = others[schedule_dice(&seed, 3)];
 }
 
 void names_draw(struct names *names, enum names_set set, uint64_t seed)
