@@ -72,11 +72,12 @@ main()
     run_example "$build/examples/red" "unix://$scratch/server.sock?db=1" \
         "unix://$scratch/server.sock?db=2" "unix://$scratch/none.sock"
 
-    say 'at_most: six jobs, of which at most three run at a time'
-    run_example "$build/examples/at_most" "unix://$scratch/server.sock"
-
     say 'start_together: workers that begin when all of them are ready'
     run_example "$build/examples/start_together" "unix://$scratch/server.sock"
+
+    say 'at_most_n: at most two jobs at a time, in four processes'
+    note 'Process 1 is killed during a job. Its permit comes back when its lease ends, 2 s later.'
+    run_example "$build/examples/at_most_n" "unix://$scratch/server.sock"
 
     say 'kept: a process keeps the locks of its customers, and gives one back'
     run_example "$build/examples/kept" "unix://$scratch/server.sock"

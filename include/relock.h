@@ -446,6 +446,9 @@ struct relock_stats {
     uint64_t deferred;  /* releases that did not wait for the answer (RELOCK_DEFER_RELEASES) */
     uint64_t deferred_lost;  /* such releases of a hold that had been lost before; also in `lost` */
     uint64_t oldest_hold_us; /* now: for how long the oldest hold has been held; 0: none is held */
+    uint64_t permits;        /* now: permits of semaphores that owners have */
+    uint64_t permit_waiters; /* now: calls that wait for permits; also in `waiters` */
+    uint64_t permits_lost;   /* permits of lost holds */
 };
 
 /**
@@ -992,6 +995,10 @@ RELOCK_API int relock_release_async(struct relock_lock *lock, uint64_t owner,
  * A key of this name that is no number, or has another type: RELOCK_E_SERVER, and it stays as it
  * is. A negative number counts as zero.
  *
+ * There are no asynchronous calls for latches, as these commands must not be repeated. The program
+ * of an event loop makes them on a thread of its own, and in a callback of such a loop they return
+ * RELOCK_E_DEADLOCK.
+ *
  * The caller owns the handle; it is freed and shared like that of a lock, also in a forked child.
  */
 struct relock_latch;
@@ -1092,7 +1099,8 @@ RELOCK_API int relock_latch_delete(struct relock_latch *latch, bool *deleted);
  * In Redis it is the number of permits available. One that was never set has none, and a release
  * makes it. Commands are sent at most once, as for latches: after RELOCK_E_CONN the outcome is
  * unknown, except for relock_unleased_available(), which changes nothing. A key of this name that
- * is no number, or has another type: RELOCK_E_SERVER, and it stays as it is.
+ * is no number, or has another type: RELOCK_E_SERVER, and it stays as it is. As for latches, there
+ * are no asynchronous calls.
  *
  * The caller owns the handle; it is freed and shared like that of a lock, also in a forked child.
  */

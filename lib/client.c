@@ -386,7 +386,7 @@ int relock_client_stats(struct relock_client *client, struct relock_stats *stats
     now.log_dropped = relock_logger_dropped(client->log.logger);
     now.reconnects = atomic_load(&client->server.counts->reconnects);
     now.connected = are_connected(client->server.counts);
-    now.oldest_hold_us = relock_holds_oldest_us(client);
+    relock_holds_survey(client, &now);
     relock_client_exit(client, &guard);
 
     memset(stats, 0, size);

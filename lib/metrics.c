@@ -51,6 +51,9 @@ static const struct number {
     NUMBER(holds, "holds", "gauge", "Holds now."),
     NUMBER(kept, "kept", "gauge", "Locks kept now that nobody holds."),
     NUMBER(waiters, "waiters", "gauge", "Waiting calls now."),
+    NUMBER(permits, "permits", "gauge", "Permits of semaphores that owners have now."),
+    NUMBER(permit_waiters, "permit_waiters", "gauge", "Calls that wait for permits now."),
+    NUMBER(permits_lost, "permits_lost_total", "counter", "Permits of lost holds."),
     NUMBER(connected, "connected", "gauge", "1 if the connections for renewals are up."),
 #undef NUMBER
 };

@@ -17,10 +17,8 @@
 /* ---- replies ------------------------------------------------------------------------------- */
 
 struct answer {
-    int64_t value;
-    bool is_published; /* the change, to waiters */
-    bool is_refused;   /* that, by the server */
-    bool unanswered;   /* the command may have run, or may yet run */
+    struct relock_number_reply reply;
+    bool unanswered; /* the command may have run, or may yet run */
     char why[RELOCK_WHY_MAX];
 };
 
@@ -48,18 +46,18 @@ static bool read_text(const struct redisReply *reply, int64_t *value)
     return true;
 }
 
-/* nil, a number, or { number, receivers of the message }. */
-static bool read_reply(const struct redisReply *reply, struct answer *answer)
+bool relock_number_read(const struct redisReply *reply, struct relock_number_reply *read)
 {
     int64_t n_receivers;
 
+    *read = (struct relock_number_reply){0};
     if (relock_reply_integer(relock_reply_at(reply, 1), &n_receivers)) {
-        answer->is_published = n_receivers >= 0;
-        answer->is_refused = n_receivers < 0;
+        read->is_published = n_receivers >= 0;
+        read->is_refused = n_receivers < 0;
         reply = relock_reply_at(reply, 0);
     }
-    return relock_reply_is_nil(reply) || relock_reply_integer(reply, &answer->value) ||
-           read_text(reply, &answer->value);
+    return relock_reply_is_nil(reply) || relock_reply_integer(reply, &read->value) ||
+           read_text(reply, &read->value);
 }
 
 /* ---- one command --------------------------------------------------------------------------- */
@@ -79,7 +77,7 @@ static int run(const struct relock_lock *lock, const struct relock_number_comman
         relock_request_get(&request, lock->resource);
     call->is_once = command->script != NULL;
     r = relock_call_run(call, lock->client->topology, deadline_ms);
-    if (r == RELOCK_OK && !read_reply(call->reply, answer)) {
+    if (r == RELOCK_OK && !relock_number_read(call->reply, &answer->reply)) {
         (void)snprintf(call->why, sizeof(call->why), "the key has data that is no number");
         r = RELOCK_E_SERVER;
     }
@@ -105,11 +103,11 @@ static bool lets_through(const struct relock_lock *lock,
 static void follow_change(struct relock_lock *lock, const struct relock_number_command *command,
                           const struct answer *answer) RELOCK_REQUIRES(lock->client->mutex)
 {
-    if (!answer->is_published && !answer->is_refused)
+    if (!answer->reply.is_published && !answer->reply.is_refused)
         return;
     if (lets_through(lock, command))
         relock_echo_release(lock->client, lock->resource);
-    if (!answer->is_refused)
+    if (!answer->reply.is_refused)
         return;
     relock_resource_signal(lock->resource, false);
     relock_lock_log_under(lock->client, lock, 0,
@@ -136,7 +134,7 @@ int relock_number_run(struct relock_lock *lock, const struct relock_number_comma
     relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     if (r == RELOCK_OK)
-        *value = answer.value;
+        *value = answer.reply.value;
     return r;
 }
 
@@ -232,7 +230,7 @@ static int ask(struct relock_acquire *acquire, enum relock_number_verdict *verdi
     if (r < 0)
         relock_acquire_keep_why(acquire, answer.why);
     wait->unanswered = answer.unanswered;
-    *verdict = r == RELOCK_OK ? wait->judge(answer.value) : RELOCK_NUMBER_NOBODY;
+    *verdict = r == RELOCK_OK ? wait->judge(answer.reply.value) : RELOCK_NUMBER_NOBODY;
     return r;
 }
 

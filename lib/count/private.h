@@ -24,6 +24,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct redisReply;
+
+/* The reply to a script of a number, or to GET: nil, a number, or { number, receivers of the
+ * message }. */
+struct relock_number_reply {
+    int64_t value;     /* 0 for nil */
+    bool is_published; /* the change, to waiters */
+    bool is_refused;   /* that, by the server */
+};
+
+/* Returns whether it is such a reply. */
+bool relock_number_read(const struct redisReply *reply, struct relock_number_reply *read);
+
 struct relock_number_command {
     const struct relock_script *script; /* NULL: the command reads the number */
     const char *message;                /* to be published, "" for the new number; NULL: nothing */

@@ -7,6 +7,7 @@
  * the number of free permits, and for each permit that is out the time at which it comes back by
  * itself.
  */
+#include "kind/semaphore.h"
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "base/status.h"
@@ -22,6 +23,12 @@
 
 #include <assert.h>
 
+static const struct relock_named_failure failures[] = {
+    {"unset", RELOCK_E_NO_PERMITS, "no program has set how many permits there are"},
+    {"too many", RELOCK_E_INVALID, "the semaphore has fewer permits than that in all"},
+    {NULL, RELOCK_OK, NULL},
+};
+
 static const struct relock_kind semaphore = {
     .operations = &relock_command_operations,
     .lock = &relock_script_semaphore_lock,
@@ -34,6 +41,7 @@ static const struct relock_kind semaphore = {
     .channel = RELOCK_CHANNEL_SEMAPHORE,
     .message = RELOCK_MESSAGE_PERMIT,
     .field_suffix = "",
+    .failures = failures,
     .is_shared = true,
     .has_permits = true,
 };
@@ -45,16 +53,22 @@ int relock_semaphore_new(struct relock_client *client, const char *name, struct 
 
 /* ---- the number of permits ----------------------------------------------------------------- */
 
-static bool read_answer(const struct redisReply *reply, struct relock_permits *permits,
-                        int64_t *done)
+static bool is_in_range(int64_t n, int64_t least)
 {
-    int64_t n_out;
+    return n >= least && n <= (int64_t)RELOCK_SEMAPHORE_MAX;
+}
 
-    if (!relock_reply_integer(relock_reply_at(reply, 0), &permits->n_free) ||
+bool relock_semaphore_reply(const struct redisReply *reply, struct relock_permits *permits,
+                            int64_t *done)
+{
+    int64_t n_free, n_out;
+
+    if (!relock_reply_integer(relock_reply_at(reply, 0), &n_free) ||
         !relock_reply_integer(relock_reply_at(reply, 1), &n_out) ||
-        !relock_reply_integer(relock_reply_at(reply, 2), done))
+        !relock_reply_integer(relock_reply_at(reply, 2), done) ||
+        !is_in_range(n_free, -(int64_t)RELOCK_SEMAPHORE_MAX) || !is_in_range(n_out, 0))
         return false;
-    permits->n_out = (uint64_t)n_out;
+    *permits = (struct relock_permits){.n_free = n_free, .n_out = (uint64_t)n_out};
     return true;
 }
 
@@ -69,7 +83,7 @@ static int run(struct relock_lock *lock, const char *verb, uint64_t n,
 
     relock_request_permits(&request, lock->resource, &relock_script_semaphore_permits, verb, n);
     r = relock_call_run(&request.call, lock->client->topology, deadline_ms);
-    if (r == RELOCK_OK && !read_answer(request.call.reply, permits, done)) {
+    if (r == RELOCK_OK && !relock_semaphore_reply(request.call.reply, permits, done)) {
         r = RELOCK_E_SERVER;
         relock_lock_log(lock, 0, "the reply to a script about its permits cannot be read", 0, "");
     } else if (r < 0) {

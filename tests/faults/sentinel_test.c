@@ -2,6 +2,7 @@
 #include "old_master.h"
 
 #include "support/actor.h"
+#include "support/numbers.h"
 #include "support/ring.h"
 
 /* The I/O thread would wait for a third of the long one before it gives up a server that hangs. */
@@ -103,6 +104,62 @@ static void a_waiter_survives_the_death_of_the_master(void **state)
     a_waiter_gets_the_lock(*state);
 }
 
+static struct relock_lock *two_permits(struct sentinels *s, struct relock_client *client)
+{
+    struct relock_lock *pages = fixture_lock_of(s->f, client, "pages", relock_semaphore_new);
+
+    assert_result(relock_semaphore_init(pages, 2, NULL), RELOCK_OK);
+    return pages;
+}
+
+/* Also the number of permits is there, as the replicas have acknowledged what came after it. */
+static void permits_survive_the_death_of_the_master(void **state)
+{
+    struct sentinels *s = *state;
+    struct relock_client *holder = lasting_client(s, 2, LEASE_MS);
+    struct relock_client *client = lasting_client(s, 0, LEASE_MS);
+    struct relock_lock *held = two_permits(s, holder), *wanted = two_permits(s, client);
+    struct relock_how both = {.permits = 2, .wait_ms = RELOCK_FOREVER};
+    struct actor *waiter = actor_start();
+    struct relock_permits permits;
+    int master;
+
+    fate = KILLED;
+    assert_result(relock_acquire(held, &both, NULL), RELOCK_OK);
+    actor_begin_acquire(waiter, wanted, &both);
+    assert_true(wait_for_waiters(client, 1));
+    end_master(s);
+    master = await_new_master(s, holder);
+    assert_result(relock_semaphore_read(held, &permits), RELOCK_OK);
+    assert_true(permits.n_free == 0 && permits.n_out == 2);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(actor_result(waiter), RELOCK_OK);
+    assert_result(actor_unlock(waiter, wanted), RELOCK_OK);
+    assert_result(relock_semaphore_read(wanted, &permits), RELOCK_OK);
+    assert_true(permits.n_free == 2 && permits.n_out == 0);
+    assert_int_equal(probe_int(s->probe[master], "DEL pages"), 1);
+}
+
+static void a_wait_for_a_latch_survives_the_death_of_the_master(void **state)
+{
+    struct sentinels *s = *state;
+    struct relock_client *client = lasting_client(s, 0, LEASE_MS);
+    struct latch_wait wait = {latch_of(client, "start"), RELOCK_FOREVER, NULL};
+    struct actor *waiter = actor_start();
+
+    fate = KILLED;
+    assert_result(relock_latch_try_set(wait.latch, 2, NULL), RELOCK_OK);
+    assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
+    sentinels_await_sync(s, 0);
+    actor_begin(waiter, latch_step, &wait);
+    assert_true(wait_for_waiters(client, 1));
+    end_master(s);
+    (void)await_new_master(s, client);
+    assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
+    assert_result(actor_result(waiter), RELOCK_OK);
+    numbers_free();
+}
+
 static void a_waiter_survives_a_planned_failover(void **state)
 {
     fate = REPLACED;
@@ -159,6 +216,8 @@ static int run_killed(void)
         SENTINELS_TEST(a_waiter_survives_the_death_of_the_master),
         SENTINELS_TEST(a_deadlock_is_found_at_the_new_master),
         SENTINELS_TEST(a_call_survives_the_death_of_the_master),
+        SENTINELS_TEST(permits_survive_the_death_of_the_master),
+        SENTINELS_TEST(a_wait_for_a_latch_survives_the_death_of_the_master),
     };
 
     return SENTINELS_TESTS_RUN(tests);

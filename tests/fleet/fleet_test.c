@@ -211,6 +211,97 @@ static void a_deadlock_of_both_versions_is_broken(void **state)
         fleet_end(fleet, i);
 }
 
+/* ---- what the earlier version does not have ---------------------------------------------- */
+
+#define PERMITS "pages"
+#define N_PERMITS 2 /* set by the workers of this version */
+#define WORK_US 3000
+
+static bool is_new(int i)
+{
+    return i % 2 == 1;
+}
+
+/* The most permits that were out at the same time. */
+static int most_permits(const struct helds *helds)
+{
+    int most = 0;
+
+    for (size_t i = 0; i < helds->n; i++) {
+        int n = 0;
+
+        for (size_t j = 0; j < helds->n; j++)
+            n += strcmp(helds->at[j].kind, "semaphore") == 0 &&
+                 helds->at[j].from_ns <= helds->at[i].from_ns &&
+                 helds->at[j].to_ns > helds->at[i].from_ns;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* The processes of this version share permits, while all contend for locks. */
+static void permits_are_shared_beside_the_earlier_version(void **state)
+{
+    struct fleet *fleet = *state;
+    char whos[FLEET_N][16];
+    unsigned orders[FLEET_N];
+
+    start_all(fleet, FLEET_OLD, FLEET_NEW);
+    for (int i = 0; i < FLEET_N; i++) {
+        struct fleet_member *member = &fleet->members[i];
+
+        snprintf(whos[i], sizeof(whos[i]), "%s", member->who);
+        fleet_contend(fleet, i);
+        if (is_new(i))
+            orders[i] = player_begin(member->player, "permits", "contend semaphore " PERMITS " %d",
+                                     WORK_US);
+    }
+    let_pass(MIXED_MS);
+    for (int i = 0; i < FLEET_N; i++) {
+        int result = -1;
+
+        assert_string_equal(player_do(fleet->members[i].player, "main", "stop"), "0");
+        if (!is_new(i))
+            continue;
+        assert_int_equal(sscanf(player_answer(fleet->members[i].player, orders[i]), "%d", &result),
+                         1);
+        assert_result(result, RELOCK_OK);
+    }
+    end_all(fleet);
+    assert_int_equal(held_check(&fleet->helds, NULL, 0, stderr).impossible, 0);
+    assert_in_range(most_permits(&fleet->helds), 1, N_PERMITS);
+    for (int i = 1; i < FLEET_N; i += 2)
+        assert_true(held_count(&fleet->helds, whos[i], "semaphore") > 1);
+    assert_int_equal(probe_int(fleet_probe(fleet, PERMITS), "GET " PERMITS), N_PERMITS);
+    assert_int_equal(probe_int(fleet_probe(fleet, PERMITS), "DEL " PERMITS), 1);
+}
+
+/* It takes the name for that of a lock. Each process has another kind, as a client refuses a name
+ * for two kinds. */
+static void the_earlier_version_leaves_a_semaphore_as_it_is(void **state)
+{
+    static const char *const of_locks[] = {"reentrant", "fenced", "write"};
+    struct fleet *fleet = *state;
+    struct probe *probe = fleet_probe(fleet, PERMITS);
+
+    fleet_start(fleet, 0, FLEET_NEW);
+    assert_string_equal(player_do(fleet->members[0].player, "ann", "lock semaphore " PERMITS), "0");
+    for (int i = 0; i < 3; i++) {
+        const char *answer;
+
+        fleet_start(fleet, i + 1, FLEET_OLD);
+        answer = player_do(fleet->members[i + 1].player, "ann", "lock %s " PERMITS, of_locks[i]);
+        assert_int_equal(strtol(answer, NULL, 10), RELOCK_E_SERVER);
+        fleet_end(fleet, i + 1);
+    }
+    assert_int_equal(probe_int(probe, "GET " PERMITS), N_PERMITS - 1);
+    assert_int_equal(probe_int(probe, "ZCARD {" PERMITS "}:timeout"), 1);
+    assert_string_equal(player_do(fleet->members[0].player, "ann", "unlock semaphore " PERMITS),
+                        "0");
+    fleet_end(fleet, 0);
+    assert_int_equal(probe_int(probe, "DEL " PERMITS), 1);
+}
+
 /* ---- upgrades ------------------------------------------------------------------------------ */
 
 static void replace(struct fleet *fleet, int from, int to, enum fleet_version version)
@@ -305,6 +396,8 @@ int main(int argc, char **argv)
         FLEET_TEST(waiters_of_both_versions_are_all_woken),
         FLEET_TEST(a_waiter_that_is_killed_delays_none_of_the_other_version),
         FLEET_TEST(a_deadlock_of_both_versions_is_broken),
+        FLEET_TEST(permits_are_shared_beside_the_earlier_version),
+        FLEET_TEST(the_earlier_version_leaves_a_semaphore_as_it_is),
         FLEET_TEST(a_fleet_can_be_upgraded_and_go_back),
     };
 

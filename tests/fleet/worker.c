@@ -34,6 +34,23 @@
 #define WORD_MAX 32
 #define COMMAND_MS 20000
 
+#define N_PERMITS 2
+
+/* An earlier version has none, and gets no orders for one. */
+static int new_semaphore(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+#ifdef RELOCK_SEMAPHORE_MAX
+    int r = relock_semaphore_new(client, name, lock);
+
+    return r == RELOCK_OK ? relock_semaphore_init(*lock, N_PERMITS, NULL) : r;
+#else
+    (void)client;
+    (void)name;
+    (void)lock;
+    return RELOCK_E_UNSUPPORTED;
+#endif
+}
+
 static const struct kind {
     const char *name;
     int (*make)(struct relock_client *client, const char *name, struct relock_lock **lock);
@@ -41,7 +58,7 @@ static const struct kind {
     {"reentrant", relock_lock_new},  {"fenced", relock_fencedlock_new},
     {"spin", relock_spinlock_new},   {"fair", relock_fairlock_new},
     {"plain", relock_plainlock_new}, {"read", relock_rdlock_new},
-    {"write", relock_wrlock_new},
+    {"write", relock_wrlock_new},    {"semaphore", new_semaphore},
 };
 
 struct owner {

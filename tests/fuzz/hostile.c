@@ -29,6 +29,8 @@ static uint64_t now_ms;
 static int peer = -1; /* the server's end */
 static size_t n_said; /* bytes of this connection, and how many of them were received */
 static size_t n_heard;
+static bool was_heard; /* in any play */
+static unsigned n_plays;
 static uint8_t flood[16384];
 static size_t n_flood; /* bytes of it that remain */
 
@@ -70,10 +72,19 @@ static bool is_connected(void)
 
 void hostile_end(void)
 {
+    n_plays++;
     FUZZ_CHECK(peer < 0 || !is_connected());
     FUZZ_CHECK(!timer);
     hang_up();
 }
+
+/* Else no play has tested anything: the library has refused every connection, say. */
+#ifndef RELOCK_FUZZ
+static __attribute__((destructor)) void check_that_plays_were_heard(void)
+{
+    FUZZ_CHECK(n_plays == 0 || was_heard);
+}
+#endif
 
 static void say(const uint8_t *bytes, size_t len)
 {
@@ -284,8 +295,10 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
     do
         n = recvfrom(fd, bytes, size < most ? size : most, flags | MSG_DONTWAIT, NULL, NULL);
     while (n < 0 && errno == EAGAIN && !(flags & MSG_DONTWAIT) && is_connected() && go_on());
-    if (n > 0 && !(flags & MSG_PEEK))
+    if (n > 0 && !(flags & MSG_PEEK)) {
         n_heard += (size_t)n;
+        was_heard = true;
+    }
     /* During a flood there are always bytes to read. */
     if (n_flood > 0 && n_heard == n_said)
         (void)go_on();

@@ -229,6 +229,44 @@ static void the_oldest_hold_has_an_age(void **state)
     assert_result(relock_unlock(new), RELOCK_LOST);
 }
 
+static bool has_lost_permits(void *arg)
+{
+    return stats_of(arg).permits_lost > 0;
+}
+
+static void permits_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *pages = fixture_lock_of(f, client, "pages", relock_semaphore_new);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting = actor_start(), *other = actor_start();
+
+    assert_result(relock_semaphore_init(pages, 5, NULL), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_acquire(pages, &(struct relock_how){.permits = 3}, NULL), RELOCK_OK);
+    assert_result(relock_acquire(pages, &(struct relock_how){.permits = 2}, NULL), RELOCK_OK);
+    assert_int_equal(stats_of(client).permits, 5);
+    actor_begin_lock(waiting, pages);
+    actor_begin_lock(other, lock);
+    assert_true(wait_for_waiters(client, 2));
+    assert_int_equal(stats_of(client).permit_waiters, 1);
+    assert_result(relock_unlock(pages), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(stats_of(client).permit_waiters, 0);
+    assert_int_equal(stats_of(client).permits, 4);
+    assert_result(actor_unlock(waiting, pages), RELOCK_OK);
+    assert_int_equal(stats_of(client).permits_lost, 0);
+    assert_int_equal(probe_int(f->probe, "DEL pages {pages}:timeout"), 2);
+    assert_true(wait_until(has_lost_permits, client, SOON_MS));
+    assert_int_equal(stats_of(client).permits_lost, 3);
+    assert_int_equal(stats_of(client).permits, 0);
+    assert_result(relock_unlock(pages), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_result(actor_unlock(other, lock), RELOCK_OK);
+}
+
 /* ---- text ---------------------------------------------------------------------------------- */
 
 static char page[PAGE_MAX];
@@ -260,6 +298,8 @@ static void the_text_has_every_counter(void **state)
     print(client, NULL);
     assert_has("# TYPE relock_acquired_total counter\nrelock_acquired_total 1\n");
     assert_has("# TYPE relock_holds gauge\nrelock_holds 1\n");
+    assert_has("# TYPE relock_permits gauge\nrelock_permits 0\n");
+    assert_has("# TYPE relock_permits_lost_total counter\nrelock_permits_lost_total 0\n");
     assert_has("# TYPE relock_oldest_hold_seconds gauge\nrelock_oldest_hold_seconds ");
     assert_has("\nrelock_acquires_total{result=\"ok\"} 1\n");
     assert_has("\nrelock_acquires_total{result=\"busy\"} 1\n");
@@ -315,6 +355,7 @@ int main(void)
         SERVER_TEST(a_client_knows_whether_it_is_connected),
         SERVER_TEST(the_most_contended_names_come_first),
         SERVER_TEST(the_oldest_hold_has_an_age),
+        SERVER_TEST(permits_are_counted),
         SERVER_TEST(the_text_has_every_counter),
         SERVER_TEST(each_line_has_the_labels),
         SERVER_TEST(a_text_that_does_not_fit_is_cut),

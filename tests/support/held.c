@@ -65,10 +65,14 @@ static int compare(const void *a, const void *b)
     return (one->from_ns > other->from_ns) - (one->from_ns < other->from_ns);
 }
 
+static bool is_shared(const struct held *held)
+{
+    return strcmp(held->kind, "read") == 0 || strcmp(held->kind, "semaphore") == 0;
+}
+
 static bool may_be_together(const struct held *one, const struct held *other)
 {
-    return strcmp(one->who, other->who) == 0 ||
-           (strcmp(one->kind, "read") == 0 && strcmp(other->kind, "read") == 0);
+    return strcmp(one->who, other->who) == 0 || (is_shared(one) && is_shared(other));
 }
 
 struct judge {

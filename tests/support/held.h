@@ -7,9 +7,9 @@
  *
  * WHO is a thread of a process. FROM was read after the acquire, and TO before the release, or
  * before the hold was last found to be certain, in nanoseconds on CLOCK_MONOTONIC, which is
- * System.nanoTime() too. TOKEN is that of a fenced lock, else 0. KIND matters only for "read",
- * whose holders may overlap, and for "fenced". A thread may hold a lock twice: a writer that reads.
- * ACKED is the number of replicas that acknowledged the acquire.
+ * System.nanoTime() too. TOKEN is that of a fenced lock, else 0. KIND matters only for "read"
+ * and "semaphore", whose holders may overlap, and for "fenced". A thread may hold a lock twice: a
+ * writer that reads. ACKED is the number of replicas that acknowledged the acquire.
  *
  * When a replica takes over from a master, Redis loses what that replica had not received. So a
  * pair of holds is excused if a failover touches the time in question, and no replica had

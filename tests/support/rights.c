@@ -44,6 +44,34 @@ void rights_give(struct fixture *f, const char *kind, const char *without)
     assert_true(rights_give_at(f->probe, kind, without));
 }
 
+static bool is_among(const char *const *others, const char *word)
+{
+    while (*others && strcmp(*others, word) != 0)
+        others++;
+    return *others;
+}
+
+void rights_assert_needed(struct fixture *f, const char *kind, const char *const *others,
+                          void (*live)(struct fixture *f))
+{
+    char line[LINE_MAX_LEN], word[128];
+    const char *rights = line;
+    int n;
+
+    read_rights(kind, line);
+    for (; sscanf(rights, "%127s%n", word, &n) == 1; rights += n) {
+        if (is_among(others, word))
+            continue;
+        rights_give(f, kind, word);
+        assert_int_equal(probe_int(f->probe, "SCRIPT FLUSH"), 0);
+        assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
+        live(f);
+        if (*probe_list(f->probe, "ACL LOG") == '\0')
+            fail_msg("%s does not need %s", kind, word);
+    }
+    rights_give(f, kind, NULL);
+}
+
 struct relock_client *rights_client(struct fixture *f, uint64_t lease_ms, unsigned flags)
 {
     return fixture_client(f, &(struct relock_options){.user = RIGHTS_USER,

@@ -16,6 +16,11 @@ void rights_give(struct fixture *f, const char *kind, const char *without);
 /* The same, at one server. False if it refuses them. */
 bool rights_give_at(struct probe *probe, const char *kind, const char *without);
 
+/* Takes each right of the kind in turn from the user, except `others`, and asserts that the server
+ * refuses something then while `live` runs. Ends with all rights. */
+void rights_assert_needed(struct fixture *f, const char *kind, const char *const *others,
+                          void (*live)(struct fixture *f));
+
 /* The name and the password of the user. */
 #define RIGHTS_USER "locker"
 #define RIGHTS_PASSWORD "secret"

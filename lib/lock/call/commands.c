@@ -85,7 +85,7 @@ void relock_commands_read_ask(const struct relock_acquire *acquire, struct reloc
                               const struct redisReply *reply, struct relock_answer *answer)
 {
     const char *why;
-    int failure = relock_verdict_failure(reply, &why);
+    int failure = relock_verdict_failure(hold->resource->kind->failures, reply, &why);
     uint64_t token = 0;
 
     conclude(answer, relock_verdict_lock(reply, &token, &answer->busy));

@@ -151,6 +151,7 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
     relock_subscription_idle(lock->client, resource);
     if (r == RELOCK_LOST && !answer->is_reported) {
         stats->lost++;
+        stats->permits_lost += relock_hold_n_permits(hold);
         stats->deferred_lost += view->is_deferred;
     }
     if (r == RELOCK_OK || r == RELOCK_LOST)

@@ -142,16 +142,18 @@ struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t own
     return NULL;
 }
 
-uint64_t relock_holds_oldest_us(const struct relock_client *client)
+void relock_holds_survey(const struct relock_client *client, struct relock_stats *stats)
 {
     uint64_t now_us = relock_clock_now_us(), since_us = now_us;
     const struct relock_hold *hold;
 
+    stats->permits = 0;
     RELOCK_HOLDS_FOREACH(client, hold)
-    if (hold->count > 0 && !hold->detached && relock_hold_is_held(hold) &&
-        hold->since_us < since_us)
-        since_us = hold->since_us;
-    return now_us - since_us;
+    if (hold->count > 0 && !hold->detached && relock_hold_is_held(hold)) {
+        since_us = relock_clock_sooner(since_us, hold->since_us);
+        stats->permits += relock_hold_n_permits(hold);
+    }
+    stats->oldest_hold_us = now_us - since_us;
 }
 
 /* Whether what is due then is a renewal that may be sent sooner. Not if that is soon: it verifies a
@@ -431,6 +433,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     relock_holds_arm(client, hold, now_ms);
     if (!hold->detached) {
         client->guarded.stats.lost++;
+        client->guarded.stats.permits_lost += relock_hold_n_permits(hold);
         client->guarded.stats.holds--;
     }
     if (hold->resource->holder == hold || (hold->resource->kind->is_shared && !hold->detached)) {

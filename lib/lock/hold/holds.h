@@ -58,8 +58,9 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
     RELOCK_REQUIRES(client->mutex);
 
-/* How long the hold that an owner has had for longest is held; 0: none is. */
-uint64_t relock_holds_oldest_us(const struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+/* What the holds of owners are now: the permits that they have, and the age of the oldest hold. */
+void relock_holds_survey(const struct relock_client *client, struct relock_stats *stats)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Redis granted it to the waiter, whose acquire was sent at `sent_ms`; `now_us`: the answer has
  * come. */

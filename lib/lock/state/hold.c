@@ -156,15 +156,20 @@ int relock_hold_expiry_reason(const struct relock_hold *hold)
                : RELOCK_LOST_EXPIRED;
 }
 
+uint64_t relock_hold_n_permits(const struct relock_hold *hold)
+{
+    return hold->resource->kind->has_permits ? hold->n_permits : 0;
+}
+
 void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct relock_grant *grant)
 {
     bool certain = relock_hold_is_certain(hold, now_ms);
-    bool has_permits = hold->resource->kind->has_permits;
+    uint64_t n_permits = relock_hold_n_permits(hold);
 
     *grant = (struct relock_grant){
         .owner = hold->owner,
-        .fencing_token = has_permits ? 0 : hold->fencing_token,
-        .permits = has_permits ? hold->n_permits : 0,
+        .fencing_token = n_permits > 0 ? 0 : hold->fencing_token,
+        .permits = n_permits,
         .valid_ms = certain ? hold->valid_until_ms - now_ms : 0,
         .hold_count = hold->count,
         .acked_replicas = hold->acked_replicas,

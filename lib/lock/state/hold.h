@@ -233,6 +233,9 @@ static inline bool relock_hold_is_live(const struct relock_hold *hold)
     return relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED;
 }
 
+/* Its permits, if it is of a semaphore; else 0. */
+uint64_t relock_hold_n_permits(const struct relock_hold *hold);
+
 /* Held, and that is certain. */
 bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms);
 

@@ -63,9 +63,17 @@ int relock_verdict_loss(enum relock_verdict verdict);
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
                                         struct relock_busy *busy);
 
-/* The failure that a reply of `lock` names; RELOCK_OK: none. `*why` says more, a constant string.
- */
-int relock_verdict_failure(const struct redisReply *reply, const char **why);
+/* A reply of `lock` that names a failure: the result of the call, and the cause. */
+struct relock_named_failure {
+    const char *reply;
+    int result;
+    const char *why;
+};
+
+/* The failure that a reply of `lock` names, by the table of the kind, which ends with an entry
+ * without a reply; it may be NULL. RELOCK_OK: none. `*why` says more, a constant string. */
+int relock_verdict_failure(const struct relock_named_failure *table, const struct redisReply *reply,
+                           const char **why);
 
 /* Of a message to a waiter for a fair lock: whether it says when the lease in the way ends. */
 bool relock_verdict_message(const char *text, size_t len, uint64_t *free_at_ms);
@@ -197,6 +205,7 @@ struct relock_kind {
     const char *field_suffix; /* follows the number of a hold */
     const struct relock_announcement *announcement; /* of a lock shared with another library, which
                                                        has it in place of a channel; else NULL */
+    const struct relock_named_failure *failures;    /* replies of `lock`; NULL: it names none */
     const char *side; /* of a read/write lock, for scripts that serve both sides; else NULL */
 
     bool has_token_only; /* in Redis a hold is a token without client, number and count */

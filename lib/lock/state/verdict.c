@@ -23,9 +23,6 @@
 #define REPLY_IN_LINE_LEN 3
 #define REPLY_MOVING 0
 #define REPLY_AWAITED "awaited"
-/* Of a semaphore: it was never set; it has fewer permits in all than the call wants. */
-#define REPLY_UNSET "unset"
-#define REPLY_TOO_MANY "too many"
 
 /* The scripts reserve a free lock for no longer. */
 #define RESERVED_MS 100
@@ -100,15 +97,14 @@ enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t
     return RELOCK_VERDICT_BUSY;
 }
 
-int relock_verdict_failure(const struct redisReply *reply, const char **why)
+int relock_verdict_failure(const struct relock_named_failure *table, const struct redisReply *reply,
+                           const char **why)
 {
-    if (relock_reply_is(reply, REPLY_UNSET)) {
-        *why = "no program has set how many permits there are";
-        return RELOCK_E_NO_PERMITS;
-    }
-    if (relock_reply_is(reply, REPLY_TOO_MANY)) {
-        *why = "the semaphore has fewer permits than that in all";
-        return RELOCK_E_INVALID;
+    for (; table && table->reply; table++) {
+        if (relock_reply_is(reply, table->reply)) {
+            *why = table->why;
+            return table->result;
+        }
     }
     return RELOCK_OK;
 }

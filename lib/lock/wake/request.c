@@ -57,9 +57,7 @@ static void add_field(struct relock_request *request, char field[RELOCK_FIELD_MA
 
 static size_t write_field_of(char field[RELOCK_FIELD_MAX], const struct relock_hold *hold)
 {
-    uint64_t n_permits = hold->resource->kind->has_permits ? hold->n_permits : 0;
-
-    return write_field(field, hold->resource, hold->number, n_permits);
+    return write_field(field, hold->resource, hold->number, relock_hold_n_permits(hold));
 }
 
 static void add_field_of(struct relock_request *request, const struct relock_hold *hold)

@@ -72,6 +72,7 @@ void relock_silence_init(struct relock_client *client)
 void relock_silence_wait_begins(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters++;
+    client->guarded.stats.permit_waiters += waiter->queues_on->kind->has_permits;
     client->guarded.n_threadless += waiter->step != NULL;
     if (!waiter->waits_for_server)
         return;
@@ -84,6 +85,7 @@ void relock_silence_wait_begins(struct relock_client *client, struct relock_wait
 void relock_silence_wait_ends(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters--;
+    client->guarded.stats.permit_waiters -= waiter->queues_on->kind->has_permits;
     client->guarded.n_threadless -= waiter->step != NULL;
     if (waiter->waits_for_server)
         DL_DELETE2(client->guarded.waiting, waiter, all_prev, all_next);

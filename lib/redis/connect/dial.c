@@ -88,13 +88,13 @@ static int take(struct relock_race *race, unsigned i)
 }
 
 /* If no server listens at a port that the system may give to clients, it can connect a socket to
- * itself. The server could then not listen there. */
+ * itself. The server could then not listen there. Two unix sockets without names look the same. */
 static bool is_to_itself(int socket, const struct sockaddr_storage *peer)
 {
     struct sockaddr_storage own = {0};
     socklen_t len = sizeof(own);
 
-    return getsockname(socket, (struct sockaddr *)&own, &len) == 0 &&
+    return getsockname(socket, (struct sockaddr *)&own, &len) == 0 && own.ss_family != AF_UNIX &&
            memcmp(&own, peer, sizeof(own)) == 0;
 }
 

@@ -40,6 +40,8 @@ bool attempt_excludes(const struct attempt *attempt, const struct attempt *other
     const struct history_record *a = attempt->ask, *b = other->ask;
     bool is_same_owner = a->slot == b->slot && a->life == b->life && a->thread == b->thread;
 
+    if (a->sort == HISTORY_SEMAPHORE)
+        return false;
     if (a->sort != HISTORY_READ && b->sort != HISTORY_READ)
         return true;
     return a->sort != b->sort && !is_same_owner;

@@ -50,7 +50,7 @@ bool attempt_is_certain(const struct attempt *attempt);
 uint64_t attempt_end_ns(const struct attempt *attempt);
 
 /* Whether two attempts for one lock exclude each other: readers do not, nor does a writer its
- * own reads. */
+ * own reads, nor do acquires of a semaphore, which has several permits. */
 bool attempt_excludes(const struct attempt *attempt, const struct attempt *other);
 
 /* When the promise of one claim ends, and when the promises of all claims of a hold end, or its

@@ -106,6 +106,9 @@ static bool can_be(const struct history_record *r)
     case HISTORY_UNNEST:
     case HISTORY_LEFT:
         return r->result == RELOCK_OK || r->result == RELOCK_LOST || is_failure(r->result);
+    case HISTORY_COUNTED:
+        return r->result == RELOCK_OK || r->result == RELOCK_BUSY || r->result == RELOCK_TIMEOUT ||
+               is_failure(r->result);
     default:
         return true;
     }
@@ -164,6 +167,8 @@ void check(const struct history_records *records, const struct check_limits *lim
     attempts_make(&checker.attempts, records);
     excuses_make(&checker.excuses, records, limits->recovery_ms * CHECKER_NS_PER_MS);
     check_exclusion(&checker);
+    check_permits(&checker);
+    check_numbers(&checker);
     check_tokens(&checker);
     check_order(&checker);
     check_losses(&checker);

@@ -14,6 +14,8 @@
 /* Names and texts. */
 #define CHECK_MAP(XX)                                                                      \
     XX(TWO_HOLDERS, "two holders at once, and both were told that they were certain")      \
+    XX(TOO_MANY, "more permits out than there are, and all were certain")                  \
+    XX(MISCOUNTED, "a number was not changed exactly as its commands say")                 \
     XX(OK_THOUGH_TAKEN, "RELOCK_OK from the release of a hold that another had meanwhile") \
     XX(NEVER_RELEASED, "taken and never released, though the owner lived")                 \
     XX(SLEPT, "a waiter slept though the lock was free")                                   \
@@ -41,6 +43,7 @@ struct check_limits {
 struct check_report {
     size_t n_asked, n_claims, n_lost, n_failed;
     size_t n_taken[HISTORY_N_SORTS];
+    size_t n_numbers;     /* latches and unleased semaphores */
     size_t n_ordered;     /* pairs of waiters with a known order */
     uint64_t free_ns;     /* times when a lock was seen free, in total: when a waiter could sleep
                              without reason */

@@ -43,6 +43,8 @@ bool checker_may_one_be_lost(const struct checker *checker, const struct attempt
                              const struct attempt *other, uint64_t to_ns);
 
 void check_exclusion(struct checker *checker);
+void check_permits(struct checker *checker);
+void check_numbers(struct checker *checker);
 void check_tokens(struct checker *checker);
 void check_order(struct checker *checker);
 void check_sleepers(struct checker *checker);

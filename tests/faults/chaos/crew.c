@@ -18,6 +18,7 @@ void crew_start(struct stage *stage, int slot)
         .lease_ms = stage->lease_ms,
         .min_replicas = stage->min_replicas,
         .keep_ms = stage->keep_ms,
+        .has_numbers = stage->has_numbers,
         .ignores_leases = stage->ignores_leases,
     };
 

@@ -61,10 +61,10 @@ void history_print(const struct history_record *r, char line[HISTORY_LINE_MAX])
     snprintf(line, HISTORY_LINE_MAX,
              "%" PRIu64 ".%09" PRIu64 " %" PRIu64 ".%09" PRIu64
              " %s process %d.%d thread %d lock %d %s hold %u result %d value %" PRId64
-             " token %" PRIu64,
+             " token %" PRIu64 " permits %u",
              r->from_ns / NS_PER_S, r->from_ns % NS_PER_S, r->to_ns / NS_PER_S, r->to_ns % NS_PER_S,
              kinds[r->kind], r->slot, r->life, r->thread, r->lock, sorts[r->sort], r->hold,
-             r->result, r->value, r->token);
+             r->result, r->value, r->token, r->permits);
 }
 
 void history_write(struct history *history, const struct history_record *record)
@@ -108,13 +108,13 @@ static bool parse(const char *line, struct history_record *r)
     int n = sscanf(line,
                    "%" SCNu64 ".%" SCNu64 " %" SCNu64 ".%" SCNu64
                    " %15s process %d.%d thread %d lock %d %15s hold %u result %d value %" SCNd64
-                   " token %" SCNu64,
+                   " token %" SCNu64 " permits %u",
                    &from_s, &r->from_ns, &to_s, &r->to_ns, kind, &r->slot, &r->life, &r->thread,
-                   &r->lock, sort, &r->hold, &r->result, &r->value, &r->token);
+                   &r->lock, sort, &r->hold, &r->result, &r->value, &r->token, &r->permits);
 
     r->kind = (enum history_kind)find(kinds, HISTORY_N_KINDS, kind);
     r->sort = (enum history_sort)find(sorts, HISTORY_N_SORTS, sort);
-    if (n != 14 || r->kind == HISTORY_N_KINDS || r->sort == HISTORY_N_SORTS)
+    if (n != 15 || r->kind == HISTORY_N_KINDS || r->sort == HISTORY_N_SORTS)
         return false;
     r->from_ns += from_s * NS_PER_S;
     r->to_ns += to_s * NS_PER_S;

@@ -9,6 +9,9 @@
  * counts the processes in it. `hold` numbers a process's attempts to acquire a lock, and all
  * records of one attempt have its number. For a read/write lock an attempt is for one side.
  *
+ * A latch or an unleased semaphore belongs to one thread. `lock` says which of the thread's numbers
+ * it is, and its records have no `hold`.
+ *
  * Threads: any may write.
  */
 #ifndef RELOCK_TEST_HISTORY_H
@@ -36,7 +39,10 @@
     XX(FAILOVER, "failover") /* holds granted meanwhile may be lost; value: only if no replica     \
                                 acknowledged them */                                               \
     XX(FREE, "free")         /* a lock was free for this sort at every look */                     \
-    XX(STAYS, "stays")       /* a lock was not released at the end */
+    XX(STAYS, "stays")       /* a lock was not released at the end */                              \
+    XX(COUNT, "count")       /* begins to change its own number; value: by how much */             \
+    XX(COUNTED, "counted")   /* since then; its result; value: by how much, if that is OK */       \
+    XX(NUMBER, "number")     /* such a number at the end */
 
 enum history_kind {
 #define HISTORY_ENUM_(name, text) HISTORY_##name,
@@ -55,7 +61,10 @@ enum history_kind {
     XX(FAIR, "fair")           \
     XX(WRITE, "write")         \
     XX(READ, "read")           \
-    XX(RED, "red")
+    XX(RED, "red")             \
+    XX(SEMAPHORE, "semaphore") \
+    XX(LATCH, "latch")         \
+    XX(UNLEASED, "unleased")
 
 enum history_sort {
 #define HISTORY_ENUM_(name, text) HISTORY_##name,
@@ -75,7 +84,8 @@ struct history_record {
     uint64_t from_ns, to_ns;
     int result;
     int64_t value;
-    uint64_t token; /* on records of acquired levels of a fenced lock */
+    uint64_t token;   /* on records of acquired levels of a fenced lock */
+    unsigned permits; /* of a semaphore: what the attempt wants; else 0 */
 };
 
 /* A file to write to. */
@@ -92,7 +102,7 @@ void history_close(struct history *history);
 void history_write(struct history *history, const struct history_record *record);
 
 /* A record as a line, without newline. */
-#define HISTORY_LINE_MAX 256
+#define HISTORY_LINE_MAX 320
 void history_print(const struct history_record *record, char line[HISTORY_LINE_MAX]);
 
 /* The records of all files in a folder whose names begin with "history". Those of one process

@@ -12,6 +12,7 @@
 
 #include "history.h"
 #include "names.h"
+#include "toll.h"
 #include "worker.h"
 
 #include <pthread.h>
@@ -34,6 +35,7 @@ struct toiler {
     struct workshop *workshop;
     int number;
     uint64_t seed;
+    struct toll toll;
     pthread_mutex_t mutex;
     struct relock_cancel *cancel; /* for the wait that may be cancelled now; guarded by `mutex` */
 };

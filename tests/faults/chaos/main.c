@@ -18,6 +18,10 @@
  * --forget no server breaks, but a majority loses all data at once, repeatedly while a lock is
  * held: the checker must find that, too, because a quorum cannot survive it.
  *
+ * With one server, each thread also has numbers of its own, latches and unleased semaphores, and
+ * the checker compares what they are at the end with what the commands have returned: each has run
+ * once, or not at all, as its result says. With several servers, a failover may lose changes.
+ *
  * With --keep clients keep locks that nobody uses (`keep_ms`), and others recall them.
  *
  * With --tls the workers connect with TLS, without proxies: servers and processes are broken, and
@@ -167,9 +171,9 @@ static void print_report(const struct check_report *report, size_t n_records, si
 {
     printf(
         "%zu records of %zu processes: %zu attempts, %zu claims, %zu lost, %zu calls that failed, "
-        "%zu pairs of waiters in order, locks free for %llu ms\n",
+        "%zu pairs of waiters in order, %zu numbers, locks free for %llu ms\n",
         n_records, n_lives, report->n_asked, report->n_claims, report->n_lost, report->n_failed,
-        report->n_ordered, (unsigned long long)report->free_ns / NS_PER_MS);
+        report->n_ordered, report->n_numbers, (unsigned long long)report->free_ns / NS_PER_MS);
     printf("longest sleep at a free lock: %llu ms, and %llu ms while another process stood still\n",
            (unsigned long long)report->slept_ns[0] / NS_PER_MS,
            (unsigned long long)report->slept_ns[1] / NS_PER_MS);
@@ -290,6 +294,7 @@ static struct stage stage_of(const struct arguments *arguments, const char *dir)
                           .failover.n_rounds = arguments->seed % FAILOVER_N_ENDS * 2,
                           .failover.only_cut_off = arguments->min_replicas == 0,
                           .keep_ms = arguments->keeps ? KEEP_MS : 0,
+                          .has_numbers = arguments->set == NAMES_MIXED && !arguments->is_cluster,
                           .ignores_leases = arguments->no_watchdog,
                           .has_tls = arguments->has_tls,
                           .is_cluster = arguments->is_cluster,

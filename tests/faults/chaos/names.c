@@ -2,13 +2,13 @@
 
 #include "schedule.h"
 
-#define CROWD_NS ((uint64_t)3 * 1000 * 1000 * 1000)
+#define CROWD_NS ((uint64_t)2500 * 1000 * 1000)
 
 const char *names_text(int lock)
 {
     static const char *const texts[NAMES_N] = {
-        "orders", "stock", "{till}:7", "prices", "mails:{shop}",  "coupons",
-        "seats",  "rooms", "{till}:8", "keys",   "nights:{shop}", "towels",
+        "orders", "stock", "{till}:7", "prices", "mails:{shop}",  "coupons", "pages",
+        "seats",  "rooms", "{till}:8", "keys",   "nights:{shop}", "towels",  "desks",
     };
 
     return texts[lock];
@@ -31,9 +31,9 @@ static void shuffle(enum history_sort *sorts, const enum history_sort *all, int 
 
 static void draw_mixed(struct names *names, uint64_t seed)
 {
-    static const enum history_sort all[NAMES_N_KINDS] = {HISTORY_REENTRANT, HISTORY_PLAIN,
-                                                         HISTORY_SPIN,      HISTORY_FENCED,
-                                                         HISTORY_FAIR,      HISTORY_WRITE};
+    static const enum history_sort all[NAMES_N_KINDS] = {
+        HISTORY_REENTRANT, HISTORY_PLAIN, HISTORY_SPIN,     HISTORY_FENCED,
+        HISTORY_FAIR,      HISTORY_WRITE, HISTORY_SEMAPHORE};
 
     names->n = NAMES_N;
     shuffle(names->sorts, all, NAMES_N_KINDS, &seed);
@@ -49,12 +49,12 @@ static void draw_red(struct names *names)
 
 static void draw_hot(struct names *names, uint64_t seed)
 {
-    static const enum history_sort others[] = {HISTORY_FENCED, HISTORY_WRITE};
+    static const enum history_sort others[] = {HISTORY_FENCED, HISTORY_WRITE, HISTORY_SEMAPHORE};
     int reentrant = (int)schedule_dice(&seed, NAMES_N_HOT);
 
     names->n = NAMES_N_HOT;
     names->sorts[reentrant] = HISTORY_REENTRANT;
-    names->sorts[1 - reentrant] = others[schedule_dice(&seed, 2)];
+    names->sorts[1 - reentrant] = others[schedule_dice(&seed, 3)];
 }
 
 void names_draw(struct names *names, enum names_set set, uint64_t seed)

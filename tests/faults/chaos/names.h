@@ -26,10 +26,11 @@
 
 #include <stdbool.h>
 
-#define NAMES_N_KINDS 6
+#define NAMES_N_KINDS 7
 #define NAMES_N (2 * NAMES_N_KINDS) /* locks have numbers below this, */
 #define NAMES_N_RED 4               /* or below this, */
 #define NAMES_N_HOT 2               /* or below this */
+#define NAMES_N_PERMITS 3           /* of each semaphore */
 
 enum names_set { NAMES_MIXED, NAMES_RED, NAMES_HOT, NAMES_EVEN };
 

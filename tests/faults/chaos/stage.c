@@ -4,7 +4,9 @@
 #include "first.h"
 #include "harm.h"
 #include "support/wait.h"
+#include "toll.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -206,6 +208,24 @@ static void tell_servers(struct stage *stage, const char *command)
         probe_int(stage->cluster->node[i].probe, command);
 }
 
+/* For the life of the run: a semaphore that nobody has set has no permits. */
+static void set_permits(struct stage *stage)
+{
+    const char *replicas = stage->is_cluster ? "1" : "2";
+
+    for (int lock = 0; lock < stage->names.n; lock++) {
+        struct probe *probe;
+
+        if (stage->names.sorts[lock] != HISTORY_SEMAPHORE)
+            continue;
+        probe = stage->set == NAMES_EVEN ? stage->failover.sentinels.probe[0]
+                                         : watch_place(&stage->watch, lock);
+        probe_int(probe, "SET %s %d", names_text(lock), NAMES_N_PERMITS);
+        if (stage->is_cluster || stage->set == NAMES_EVEN)
+            probe_int(probe, "WAIT %s %d", replicas, END_MS);
+    }
+}
+
 bool stage_open(struct stage *stage)
 {
     char path[256];
@@ -220,6 +240,7 @@ bool stage_open(struct stage *stage)
     }
     if (!(stage->is_cluster ? open_cluster(stage) : open_servers(stage)))
         return false;
+    set_permits(stage);
     if (stage->is_silent)
         tell_servers(stage, "ACL SETUSER default resetchannels");
     pulse_start(&stage->pulse, &stage->history, SCHEDULE_SERVER, 0);
@@ -252,6 +273,22 @@ void stage_let_publish(struct stage *stage)
     tell_servers(stage, "CLIENT KILL TYPE normal SKIPME yes");
 }
 
+/* Those that threads of workers had: toll.h. */
+static void write_numbers(struct stage *stage)
+{
+    redisReply *keys = probe_reply(stage->watch.probes[0], "KEYS " TOLL_KEYS);
+
+    for (size_t i = 0; keys && i < keys->elements; i++) {
+        struct history_record record;
+
+        if (!toll_read_name(keys->element[i]->str, &record))
+            abort();
+        record.value = probe_int(stage->watch.probes[0], "GET %s", keys->element[i]->str);
+        history_write(&stage->history, &record);
+    }
+    freeReplyObject(keys);
+}
+
 static bool are_idle(void *arg)
 {
     struct stage *stage = arg;
@@ -273,6 +310,8 @@ void stage_finish(struct stage *stage)
     }
     watch_all_free(&stage->watch,
                    worker_longest_lease_ms(stage->lease_ms, stage->names.sorts[0]) + SOON_MS / 2);
+    if (stage->has_numbers)
+        write_numbers(stage);
     for (int i = 0; i < stage->n_workers; i++) {
         struct worker *worker = &stage->places[i].worker;
 

@@ -43,6 +43,7 @@ struct stage {
     uint64_t seed;
     uint64_t lease_ms;
     uint64_t keep_ms; /* of the workers' clients */
+    bool has_numbers; /* the workers use latches and unleased semaphores, too */
     bool ignores_leases;
     bool has_tls;    /* the workers connect with TLS */
     bool is_cluster; /* instead of a server */

@@ -20,6 +20,14 @@ static bool is_hot(const struct stay *stay)
     return options_of(stay)->set == NAMES_HOT;
 }
 
+/* At a quiet semaphore so many that two of them exclude each other. */
+static unsigned draw_permits(struct toiler *toiler, int lock)
+{
+    if (names_is_quiet(&toiler->workshop->names, lock))
+        return NAMES_N_PERMITS - (unsigned)toiler_dice(toiler, 2);
+    return 1 + (unsigned)toiler_dice(toiler, NAMES_N_PERMITS);
+}
+
 struct stay stay_new(struct toiler *toiler, int lock, enum history_sort sort)
 {
     struct workshop *workshop = toiler->workshop;
@@ -32,6 +40,7 @@ struct stay stay_new(struct toiler *toiler, int lock, enum history_sort sort)
                    .life = workshop->options.life,
                    .thread = toiler->number,
                    .lock = lock,
+                   .permits = sort == HISTORY_SEMAPHORE ? draw_permits(toiler, lock) : 0,
                    .hold = 1 + atomic_fetch_add(&workshop->n_jobs, 1)},
     };
 }
@@ -70,9 +79,12 @@ static void write_end(struct stay *stay, enum history_kind kind, uint64_t from_n
 static int take_level(struct stay *stay, const struct relock_how *how, enum history_kind kind,
                       uint64_t from_ns)
 {
+    struct relock_how wanted = *how;
     struct relock_grant grant;
-    int r = relock_acquire(stay->lock, how, &grant);
+    int r;
 
+    wanted.permits = stay->record.permits;
+    r = relock_acquire(stay->lock, &wanted, &grant);
     stay->record.token = grant.fencing_token;
     write_end(stay, kind, from_ns, r, kind == HISTORY_TAKE ? grant.acked_replicas : 0);
     stay->record.token = 0;
@@ -143,8 +155,8 @@ static void be_inside(struct stay *stay, unsigned depth)
     int r;
 
     toil(stay);
-    if (depth == 0 || toiler_dice(stay->toiler, 4) > 0)
-        return;
+    if (depth == 0 || stay->record.sort == HISTORY_SEMAPHORE || toiler_dice(stay->toiler, 4) > 0)
+        return; /* a semaphore has no levels, and further permits may never be free */
 
     if (take_level(stay, &how, HISTORY_NEST, history_now_ns()) != RELOCK_OK)
         return;

@@ -29,6 +29,21 @@ static const char *const rw_script =
     "if redis.call('hget', KEYS[1], 'mode') == 'write' then return 0 end\n"
     "return #redis.call('keys', tag .. ':*:rwlock_timeout:*') > 0 and 2 or 3";
 
+/* No permit is out. Those that have expired are not. */
+static const char *const semaphore_script =
+    "local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'\n"
+    "local time = redis.call('time')\n"
+    "local now = time[1] * 1000 + math.floor(time[2] / 1000)\n"
+    "return redis.call('zcount', tag .. ':timeout', '(' .. now, '+inf') == 0 and 1 or 0";
+
+/* How many of all permits are out, or have vanished. */
+static const char *const missing_script =
+    "local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'\n"
+    "local time = redis.call('time')\n"
+    "local now = time[1] * 1000 + math.floor(time[2] / 1000)\n"
+    "local free = tonumber(redis.call('get', KEYS[1]) or 0)\n"
+    "return ARGV[1] - free - redis.call('zcount', tag .. ':timeout', '-inf', now)";
+
 void watch_start(struct watch *watch, struct server *const *servers, size_t n,
                  struct history *history, const struct names *names)
 {
@@ -118,12 +133,22 @@ static void end_free(struct watch *watch, int lock, enum watch_side side)
     watch->free_ns[lock][side] = 0;
 }
 
+static bool has_lock(struct watch *watch, size_t server, int lock)
+{
+    struct probe *probe = probe_of(watch, server, lock);
+
+    if (watch->names->sorts[lock] == HISTORY_SEMAPHORE)
+        return probe_int(probe, "EVAL %s 1 %s %d", missing_script, names_text(lock),
+                         NAMES_N_PERMITS) != 0;
+    return probe_int(probe, "EXISTS %s", names_text(lock)) != 0;
+}
+
 size_t watch_count(struct watch *watch, int lock)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < watch->n; i++)
-        n += probe_int(probe_of(watch, i, lock), "EXISTS %s", names_text(lock)) != 0;
+        n += has_lock(watch, i, lock);
     return n;
 }
 
@@ -132,9 +157,10 @@ size_t watch_count(struct watch *watch, int lock)
 static long long ask_one(struct watch *watch, int lock)
 {
     enum history_sort sort = watch->names->sorts[lock];
-    const char *script = sort == HISTORY_FAIR    ? fair_script
-                         : sort == HISTORY_WRITE ? rw_script
-                                                 : plain_script;
+    const char *script = sort == HISTORY_FAIR        ? fair_script
+                         : sort == HISTORY_WRITE     ? rw_script
+                         : sort == HISTORY_SEMAPHORE ? semaphore_script
+                                                     : plain_script;
 
     return probe_int(probe_of(watch, 0, lock), "EVAL %s 1 %s", script, names_text(lock));
 }

@@ -6,7 +6,8 @@
  * one for waiting readers. A fair lock has one for the time without a kept place, and one for the
  * whole time. A red lock is free unless a majority of all servers has it, not counting those that
  * are broken, or were a while ago. Of a cluster, it asks the owner of the lock; while the slot is
- * half moved, the master that has the lock, or gets it. Without servers it observes nothing.
+ * half moved, the master that has the lock, or gets it. Without servers it observes nothing. A
+ * semaphore is free while all its permits are, and held while one is out or has vanished.
  *
  * Threads: one at a time.
  */

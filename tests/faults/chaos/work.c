@@ -6,6 +6,7 @@
 #include "schedule.h"
 #include "support/sentinels.h"
 #include "support/wait.h"
+#include "toll.h"
 
 #include <relock.h>
 #include <stdlib.h>
@@ -43,7 +44,10 @@ static void *run(void *arg)
     while (history_now_ns() < workshop.options.until_ns) {
         let_pass(draw_pause(toiler));
         toiler_come(toiler);
+        if (workshop.options.has_numbers && toiler_dice(toiler, 2) == 0)
+            toll_pay(toiler);
     }
+    toll_end(toiler);
     return NULL;
 }
 
@@ -87,9 +91,10 @@ static void make(int lock)
 {
     static int (*const makers[HISTORY_N_SORTS])(struct relock_client *, const char *,
                                                 struct relock_lock **) = {
-        [HISTORY_REENTRANT] = relock_lock_new, [HISTORY_PLAIN] = relock_plainlock_new,
-        [HISTORY_SPIN] = relock_spinlock_new,  [HISTORY_FENCED] = relock_fencedlock_new,
-        [HISTORY_FAIR] = relock_fairlock_new,  [HISTORY_WRITE] = relock_wrlock_new,
+        [HISTORY_REENTRANT] = relock_lock_new,      [HISTORY_PLAIN] = relock_plainlock_new,
+        [HISTORY_SPIN] = relock_spinlock_new,       [HISTORY_FENCED] = relock_fencedlock_new,
+        [HISTORY_FAIR] = relock_fairlock_new,       [HISTORY_WRITE] = relock_wrlock_new,
+        [HISTORY_SEMAPHORE] = relock_semaphore_new,
     };
     enum history_sort sort = workshop.names.sorts[lock];
     const char *name = names_text(lock);
@@ -175,6 +180,7 @@ static void run_threads(int n, uint64_t seed)
     for (int i = 0; i < n; i++) {
         toilers[i] =
             (struct toiler){.workshop = &workshop, .number = i, .seed = seed + 1 + (uint64_t)i};
+        toilers[i].toll.client = clients[0];
         pthread_mutex_init(&toilers[i].mutex, NULL);
         start_thread(&threads[i], run, &toilers[i]);
     }

@@ -22,7 +22,7 @@ static void die(const char *what)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-#define N_NUMBERS 11
+#define N_NUMBERS 12
 #define N_ARGUMENTS (4 + N_NUMBERS)
 
 /* Runs between fork and exec in a program with threads: no memory is allocated and no mutex
@@ -64,6 +64,7 @@ void worker_start(struct worker *worker, const struct worker_options *o)
     snprintf(numbers[8], sizeof(numbers[8]), "%d", o->set);
     snprintf(numbers[9], sizeof(numbers[9]), "%u", o->min_replicas);
     snprintf(numbers[10], sizeof(numbers[10]), "%" PRIu64, o->keep_ms);
+    snprintf(numbers[11], sizeof(numbers[11]), "%d", o->has_numbers);
     for (int i = 0; i < N_NUMBERS; i++)
         argv[4 + i] = numbers[i];
 
@@ -141,6 +142,7 @@ int worker_main(int argc, char **argv)
         .set = (enum names_set)atoi(argv[12]),
         .min_replicas = (unsigned)atoi(argv[13]),
         .keep_ms = strtoull(argv[14], NULL, 10),
+        .has_numbers = atoi(argv[15]) != 0,
     };
     work_begin(&options);
     if (send(STDIN_FILENO, &byte, 1, MSG_NOSIGNAL) != 1)

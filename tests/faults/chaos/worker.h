@@ -37,6 +37,7 @@ struct worker_options {
     uint64_t lease_ms; /* lease of the watchdog */
     unsigned min_replicas;
     uint64_t keep_ms;    /* of its clients */
+    bool has_numbers;    /* its threads have latches and unleased semaphores, too */
     bool ignores_leases; /* takes short leases without watchdog, and believes to hold for ever */
 };
 

@@ -3,6 +3,7 @@
 #include "support/child.h"
 #include "support/listener.h"
 #include "support/numbers.h"
+#include "support/reactor.h"
 #include "support/rights.h"
 
 #include <stdio.h>
@@ -329,6 +330,56 @@ static void a_freed_client_ends_waits_and_refuses_calls(void **state)
     probe_int(f->probe, "DEL start");
 }
 
+#define N_CALLS 5
+
+struct callback {
+    struct relock_latch *latch;
+    struct relock_unleased *jobs;
+    uint64_t owner;
+    int results[N_CALLS];
+    bool is_over;
+};
+
+static void call_in_callback(int result, const struct relock_grant *grant, void *arg)
+{
+    struct callback *callback = arg;
+    uint64_t count;
+
+    callback->owner = result == RELOCK_OK ? grant->owner : 0;
+    callback->results[0] = relock_latch_wait(callback->latch, RELOCK_FOREVER, NULL);
+    callback->results[1] = relock_latch_count(callback->latch, &count);
+    callback->results[2] = relock_latch_count_down(callback->latch);
+    callback->results[3] = relock_unleased_acquire(callback->jobs, 1, 0, NULL);
+    callback->results[4] = relock_unleased_release(callback->jobs, 1);
+    callback->is_over = true;
+}
+
+static bool is_over(void *callback)
+{
+    return ((struct callback *)callback)->is_over;
+}
+
+/* A program with an event loop needs a thread for them. */
+static void calls_in_a_callback_of_an_event_loop_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct callback callback = {.latch = latch_of(client, "start"),
+                                .jobs = semaphore_of(client, "jobs")};
+
+    set(callback.latch, 1);
+    assert_result(relock_acquire_async(lock, NULL, events, call_in_callback, &callback), RELOCK_OK);
+    assert_true(reactor_run_until(events, is_over, &callback));
+    for (size_t i = 0; i < N_CALLS; i++)
+        assert_result(callback.results[i], RELOCK_E_DEADLOCK);
+    assert_int_equal(count_of(callback.latch), 1);
+    assert_result(reactor_release(lock, callback.owner, events), RELOCK_OK);
+    assert_null(relock_events_free(events));
+    assert_result(relock_latch_delete(callback.latch, NULL), RELOCK_OK);
+}
+
 static int calls_in_the_child(struct child *parent, void *arg)
 {
     struct relock_latch *latch = arg;
@@ -385,6 +436,36 @@ static void the_rights_of_the_page_suffice(void **state)
 }
 
 /* ---- handles ------------------------------------------------------------------------------- */
+
+/* Whatever the calls return. */
+static void live(struct fixture *f)
+{
+    struct relock_client *client = rights_client(f, NEVER_MS, RELOCK_LAZY);
+    struct relock_latch *latch = latch_of(client, "orders");
+    uint64_t count;
+    int r = relock_latch_try_set(latch, 2, NULL);
+
+    r += relock_latch_count(latch, &count);
+    r += relock_latch_wait(latch, 50, NULL);
+    r += relock_latch_count_down(latch);
+    r += relock_latch_count_down(latch);
+    r += relock_latch_try_set(latch, 2, NULL);
+    r += relock_latch_delete(latch, NULL);
+    (void)r;
+    numbers_free();
+    fixture_free_client(f, client);
+    probe_int(f->probe, "DEL orders");
+}
+
+/* To kill a connection is for failures, a client pings while waits last for seconds, and
+ * unsubscribes a second after the last one. */
+static void each_right_of_the_page_is_needed(void **state)
+{
+    static const char *const others[] = {"resetchannels", "+client|kill", "+unsubscribe", "+ping",
+                                         NULL};
+
+    rights_assert_needed(*state, "latch", others, live);
+}
 
 static void bad_arguments_are_refused(void **state)
 {
@@ -456,8 +537,10 @@ int main(void)
         NUMBER_TEST(a_shutdown_ends_waits_of_owners_without_a_hold),
         NUMBER_TEST(a_wait_of_a_holder_is_not_published),
         NUMBER_TEST(a_freed_client_ends_waits_and_refuses_calls),
+        NUMBER_TEST(calls_in_a_callback_of_an_event_loop_are_refused),
         NUMBER_TEST(a_forked_child_has_no_latch),
         NUMBER_TEST(the_rights_of_the_page_suffice),
+        NUMBER_TEST(each_right_of_the_page_is_needed),
         NUMBER_TEST(bad_arguments_are_refused),
         NUMBER_TEST(a_name_is_for_a_lock_or_a_latch),
         NUMBER_TEST(the_prefix_is_in_the_key_and_in_the_channel),

@@ -392,6 +392,24 @@ static int calls_in_the_child(struct child *parent, void *arg)
     return 0;
 }
 
+/* Nobody is their owner, so the end of a thread gives nothing back. */
+static void permits_outlive_the_thread_that_has_acquired_them(void **state)
+{
+    struct fixture *f = *state;
+    struct permits_wait wait = {semaphore_of(fixture_client(f, NULL), "jobs"), 2, 0, NULL};
+    struct actor *working = actor_start();
+    int64_t n;
+
+    set(wait.semaphore, 3);
+    actor_begin(working, permits_step, &wait);
+    assert_result(actor_result(working), RELOCK_OK);
+    actor_end_all();
+    assert_result(relock_unleased_available(wait.semaphore, &n), RELOCK_OK);
+    assert_int_equal(n, 1);
+    assert_result(relock_unleased_release(wait.semaphore, 2), RELOCK_OK); /* by another thread */
+    assert_int_equal(probe_int(f->probe, "GET jobs"), 3);
+}
+
 static void a_forked_child_has_no_permits(void **state)
 {
     struct fixture *f = *state;
@@ -427,6 +445,36 @@ static void the_rights_of_the_page_suffice(void **state)
     assert_int_equal(log_count(f->log, "; without it "), 0);
     assert_string_equal(probe_list(f->probe, "ACL LOG"), "");
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+}
+
+/* Whatever the calls return. */
+static void live(struct fixture *f)
+{
+    struct relock_client *client = rights_client(f, NEVER_MS, RELOCK_LAZY);
+    struct relock_unleased *semaphore = semaphore_of(client, "orders");
+    int64_t n;
+    int r = relock_unleased_try_set(semaphore, 2, NULL);
+
+    r += relock_unleased_available(semaphore, &n);
+    r += try(semaphore, 1);
+    r += relock_unleased_acquire(semaphore, 2, 50, NULL);
+    r += relock_unleased_release(semaphore, 1);
+    r += relock_unleased_add(semaphore, 1);
+    r += relock_unleased_drain(semaphore, &n);
+    (void)r;
+    numbers_free();
+    fixture_free_client(f, client);
+    probe_int(f->probe, "DEL orders");
+}
+
+/* To kill a connection is for failures, a client pings while waits last for seconds, and
+ * unsubscribes a second after the last one. */
+static void each_right_of_the_page_is_needed(void **state)
+{
+    static const char *const others[] = {"resetchannels", "+client|kill", "+unsubscribe", "+ping",
+                                         NULL};
+
+    rights_assert_needed(*state, "unleased-semaphore", others, live);
 }
 
 static void bad_arguments_are_refused(void **state)
@@ -476,8 +524,10 @@ int main(void)
         PERMITS_TEST(a_small_request_is_served_when_the_large_one_before_it_ends),
         PERMITS_TEST(a_number_near_its_limit_is_taken_from_once),
         PERMITS_TEST(a_cancel_a_shutdown_and_the_deadline_end_waits),
+        PERMITS_TEST(permits_outlive_the_thread_that_has_acquired_them),
         PERMITS_TEST(a_forked_child_has_no_permits),
         PERMITS_TEST(the_rights_of_the_page_suffice),
+        PERMITS_TEST(each_right_of_the_page_is_needed),
         PERMITS_TEST(bad_arguments_are_refused),
     };
 

@@ -198,6 +198,29 @@ static void data_of_another_program_stay(void **state)
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
 }
 
+/* A number, but that of no semaphore. */
+static void a_number_out_of_range_is_data_of_another_program(void **state)
+{
+    static const char *const numbers[] = {"9223372036854775807", "-9223372036854775808",
+                                          "2147483648", "-2147483648"};
+    struct fixture *f = *state;
+    struct relock_lock *lock = semaphore(f, fixture_client(f, NULL));
+    struct relock_permits permits;
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        assert_int_equal(probe_int(f->probe, "SET orders %s", numbers[i]), 0);
+        assert_result(relock_semaphore_read(lock, &permits), RELOCK_E_SERVER);
+        assert_result(relock_semaphore_add(lock, -1), RELOCK_E_SERVER);
+        assert_result(relock_semaphore_add(lock, 1), RELOCK_E_SERVER);
+        assert_string_equal(probe_text(f->probe, "GET orders"), numbers[i]);
+    }
+    assert_int_equal(probe_int(f->probe, "SET orders 2147483647"), 0);
+    assert_result(relock_semaphore_read(lock, &permits), RELOCK_OK);
+    assert_true(permits.n_free == RELOCK_SEMAPHORE_MAX && permits.n_out == 0);
+    assert_result(relock_semaphore_add(lock, 1), RELOCK_E_INVALID);
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+}
+
 static void permits_can_be_added_and_taken_away(void **state)
 {
     struct fixture *f = *state;
@@ -875,6 +898,7 @@ int main(void)
         SERVER_TEST(permits_can_be_added_and_taken_away),
         SERVER_TEST(the_most_permits_of_one_call_have_ids_of_their_own),
         SERVER_TEST(data_of_another_program_stay),
+        SERVER_TEST(a_number_out_of_range_is_data_of_another_program),
         SERVER_TEST(an_owner_has_the_permits_of_each_acquire),
         SERVER_TEST(another_owner_of_the_client_does_not_count),
         SERVER_TEST(non_reentrant_refuses_an_owner_with_permits),

@@ -5,6 +5,7 @@
 #include "support/child.h"
 #include "support/fork_lock.h"
 #include "support/kinds.h"
+#include "support/numbers.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -39,6 +40,25 @@ static void a_lock_is_held_renewed_and_waited_for(void **state)
     assert_gets_in(actor, theirs);
     assert_int_equal(stats_of(client).lost + stats_of(other).lost, 0);
     assert_int_equal(stats_of(client).reconnects + stats_of(other).reconnects, 0);
+}
+
+static void a_latch_and_permits_are_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL), *other = fixture_client(f, NULL);
+    struct latch_wait latch = {latch_of(client, "start"), RELOCK_FOREVER, NULL};
+    struct permits_wait permits = {semaphore_of(client, "jobs"), 2, RELOCK_FOREVER, NULL};
+    struct actor *starting = actor_start(), *working = actor_start();
+
+    assert_result(relock_latch_try_set(latch.latch, 1, NULL), RELOCK_OK);
+    actor_begin(starting, latch_step, &latch);
+    actor_begin(working, permits_step, &permits);
+    assert_true(wait_for_waiters(client, 2));
+    assert_result(relock_latch_count_down(latch_of(other, "start")), RELOCK_OK);
+    assert_result(relock_unleased_release(semaphore_of(other, "jobs"), 2), RELOCK_OK);
+    assert_result(actor_result(starting), RELOCK_OK);
+    assert_result(actor_result(working), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
 }
 
 /* ---- the end of a connection, and the next ------------------------------------------------- */
@@ -289,6 +309,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KINDS_TEST(a_lock_is_held_renewed_and_waited_for),
+        SEMAPHORE_TEST(a_lock_is_held_renewed_and_waited_for),
+        NUMBER_TEST(a_latch_and_permits_are_waited_for),
         SERVER_TEST(a_new_connection_resumes_the_session),
         SERVER_TEST(a_certificate_that_goes_bad_ends_no_hold_if_it_is_replaced_in_time),
         SERVER_TEST(a_call_returns_in_time_when_the_server_hangs),
