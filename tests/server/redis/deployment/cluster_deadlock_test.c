@@ -66,6 +66,19 @@ static void one_of_two_clients_is_refused(void **state)
     one_of_two_clients_is_refused_of(*state, relock_wrlock_new);
 }
 
+/* Each client asks one node for the permits, and another one for the waits of their owners. */
+static void owners_of_permits_are_found_at_other_nodes(void **state)
+{
+    struct clustered *c = *state;
+    char name[24];
+
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof(name), "orders:%d", i);
+        (void)probe_text(c->cluster->node[owner_of(c, name)].probe, "SET %s 1", name);
+    }
+    one_of_two_clients_is_refused_of(c, relock_semaphore_new);
+}
+
 /* The node has the hash of the first wait, and the lock that the second one is for. */
 static void the_cycle_closes_after_a_master_died(void **state)
 {
@@ -101,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(one_of_two_clients_is_refused),
+        CLUSTER_TEST(owners_of_permits_are_found_at_other_nodes),
         CLUSTER_TEST(the_cycle_closes_after_a_master_died),
         CLUSTER_TEST(the_cycle_is_closed_while_a_slot_moves),
     };
