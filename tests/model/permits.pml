@@ -146,11 +146,7 @@ inline tell_first_at(p)
     :: line[p] == NOBODY || line[p] == first -> break
     :: line[p] != NOBODY && line[p] != first && inboxed[line[p]] -> tell_first(line[p]); break
     :: line[p] != NOBODY && line[p] != first && !inboxed[line[p]] ->
-#ifdef BAD_GONE_IS_FIRST
-        break
-#else
         if :: p == 0 -> drop_first() :: p == 1 -> line[1] = line[2]; line[2] = NOBODY fi
-#endif
     od
 }
 
@@ -263,12 +259,8 @@ inline ask_for_them(c)
         if
         :: line[0] == c -> needer = c; need = WANTS(c); first = c; told = NOBODY; kept = false
         :: line[0] != c && (free > 0 || asks_again) ->
-#ifndef BAD_ASKS_AGAIN_IN_SILENCE
             if :: asks_again -> first = NOBODY :: else fi;
             serve()
-#else
-            if :: free > 0 -> serve() :: else fi
-#endif
         :: else
         fi;
         asks_again = false;
@@ -405,14 +397,10 @@ inline set_fewer()
     if
     :: free > 0 -> publish(); serve()
     :: else ->
-#ifndef BAD_LOWER_NUMBER_IS_SILENT
         if
         :: line[0] != NOBODY && inboxed[line[0]] && !dead[line[0]] -> m_now[line[0]] = true
         :: else
         fi
-#else
-        skip
-#endif
     fi
 }
 
