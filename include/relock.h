@@ -634,7 +634,8 @@ struct relock_grant {
  *                             holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
  *                             close a cycle of owners that wait for each other: release the locks
  *                             of this owner, pause, and start again. The library finds a cycle at
- *                             once if all its owners are of this client, else after `deadlock_ms`
+ *                             once if all its owners are of this client and none waits for permits,
+ *                             else after `deadlock_ms`
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
  */
@@ -1378,7 +1379,8 @@ struct relock_nested_wait {
     const char *name;        /* the lock that the owner waits for */
     const char *id;          /* of the owner's client */
     const char *client_name; /* as in struct relock_lock_info */
-    const char *hold;        /* the other hold's number in Redis; of a plain lock, its token */
+    const char *hold;        /* the other hold's number in Redis; of a plain lock, its token; of a
+                                semaphore, what its permits begin with, in hex */
     uint64_t waited_ms;      /* how long it had waited when its client last published it */
 };
 
@@ -1649,10 +1651,10 @@ RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_per
 /**
  * A multi lock: several locks, of any kind but semaphores and on any client, acquired as one, all
  * or none. To have permits as well, acquire them first, in all programs: then these and the locks
- * have one order. The library acquires the members in one fixed order, so the order of `locks` does not
- * matter. Each level of the multi lock is one level of each member. If a member is lost, the multi
- * lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its
- * members. The handles in `locks` may be freed when the call has returned.
+ * have one order. The library acquires the members in one fixed order, so the order of `locks` does
+ * not matter. Each level of the multi lock is one level of each member. If a member is lost, the
+ * multi lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for
+ * its members. The handles in `locks` may be freed when the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
