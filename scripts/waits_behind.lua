@@ -12,8 +12,8 @@ ARGV[4]  the caller: its client id, or what its tokens or permits begin with. It
 
 Returns  for each hold { its field or token }, with what waits_read.lua returns behind that; without
          those of 64 bytes or more, which are no owner's. Of a semaphore, first the number of all
-         permits, then for each hold { "<what the ids of its permits begin with, in hex>:<how many have
-         not expired>" } with the same behind it
+         permits, 0 if it is not set; then for each hold { "<what the ids of its permits begin with, in
+         hex>:<how many have not expired>" } with the same behind it
 ]]
 --+ waits_read.lua
 local function describe(field, client, number)
@@ -48,7 +48,8 @@ if ARGV[2] == 'permits' then
         holds[i] = describe(field, field:sub(1, 12), field)
         holds[i][1] = field .. ':' .. counts[hold]
     end
-    table.insert(holds, 1, (redis.call('get', KEYS[1]) or 0) + redis.call('zcard', timeouts))
+    local free = redis.call('get', KEYS[1])
+    table.insert(holds, 1, free and free + redis.call('zcard', timeouts) or 0)
     return holds
 end
 local pairs = redis.call('hgetall', KEYS[1])

@@ -279,7 +279,11 @@ static void a_search_counts_no_permit_that_has_expired(void **state)
     assert_string_equal(script_list(f->probe, relock_script_waits_behind.body, "orders",
                                     SCRIPT_ARGS("", "permits", "256", "")),
                         "9 6162636465666768696a6b6c6d6e:2");
-    assert_int_equal(probe_int(f->probe, "DEL orders " OUT), 2);
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_string_equal(script_list(f->probe, relock_script_waits_behind.body, "orders",
+                                    SCRIPT_ARGS("", "permits", "256", "")),
+                        "0 6162636465666768696a6b6c6d6e:2");
+    assert_int_equal(probe_int(f->probe, "DEL " OUT), 1);
 }
 
 /* ---- the line ------------------------------------------------------------------------------ */
