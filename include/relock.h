@@ -595,7 +595,9 @@ struct relock_how {
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
     /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
     struct relock_cancel *cancel_on_lost;
-    uint64_t permits; /* [1] of a semaphore, at most RELOCK_PERMITS_MAX; else 0 */
+    /* [1] of a semaphore, at most RELOCK_PERMITS_MAX; else 0. As 0 means 1, a program that computes
+     * this number checks for 0 itself */
+    uint64_t permits;
     /* [none] of a semaphore, 16 bytes for each permit: receives their ids in Redis, with RELOCK_OK.
      * For an asynchronous call it must live until the call has ended */
     unsigned char *permit_ids;
@@ -634,7 +636,8 @@ struct relock_grant {
  *                             holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
  *                             close a cycle of owners that wait for each other: release the locks
  *                             of this owner, pause, and start again. The library finds a cycle at
- *                             once if all its owners are of this client, else after `deadlock_ms`
+ *                             once if all its owners are of this client and none waits for permits,
+ *                             else after `deadlock_ms`
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
  */
@@ -1423,7 +1426,8 @@ struct relock_nested_wait {
     const char *name;        /* the lock that the owner waits for */
     const char *id;          /* of the owner's client */
     const char *client_name; /* as in struct relock_lock_info */
-    const char *hold;        /* the other hold's number in Redis; of a plain lock, its token */
+    const char *hold;        /* the other hold's number in Redis; of a plain lock, its token; of a
+                                semaphore, what its permits begin with, in hex */
     uint64_t waited_ms;      /* how long it had waited when its client last published it */
 };
 
@@ -1600,9 +1604,10 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  *
  * The calls for locks are for semaphores, too, with these differences. Each acquire takes `permits`
  * of struct relock_how, all or none. It never adds a level, so an owner may have the permits of
- * several acquires. It waits for further ones like any other owner, and for ever if it has all of
- * them itself. With RELOCK_NON_REENTRANT, the call returns RELOCK_E_DEADLOCK if the owner has
- * permits of the semaphore. A wait for permits is not part of the search for deadlocks.
+ * several acquires. It waits for further ones like any other owner. With RELOCK_NON_REENTRANT, the
+ * call returns RELOCK_E_DEADLOCK if the owner has permits of the semaphore. A wait for permits also
+ * returns it if too few of them can come back, because the others are with this owner or with
+ * owners that wait for each other. That is found after `deadlock_ms`, also within one client.
  *
  * Clients of relock that wait get permits in the order in which they came. While one waits for
  * many, no other takes the few that are free, not even by a try. Redisson's clients know no order.
@@ -1693,10 +1698,11 @@ RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_per
 
 /**
  * A multi lock: several locks, of any kind but semaphores and on any client, acquired as one, all
- * or none. The library acquires the members in one fixed order, so the order of `locks` does not
- * matter. Each level of the multi lock is one level of each member. If a member is lost, the multi
- * lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its
- * members. The handles in `locks` may be freed when the call has returned.
+ * or none. To have permits as well, acquire them first, in all programs: then these and the locks
+ * have one order. The library acquires the members in one fixed order, so the order of `locks` does
+ * not matter. Each level of the multi lock is one level of each member. If a member is lost, the
+ * multi lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for
+ * its members. The handles in `locks` may be freed when the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and

@@ -122,13 +122,62 @@ size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t l
     return (size_t)snprintf(out, RELOCK_CHAIN_KEY_MAX, "relock_waits:{%.*s}", (int)len, id);
 }
 
-static const char form_all[] = "hash", form_writer[] = "write", form_token[] = "token";
+static const char form_all[] = "hash", form_writer[] = "write", form_token[] = "token",
+                  form_permits[] = "permits";
 
 const char *relock_chain_form(const struct relock_kind *kind)
 {
+    if (kind->has_permits)
+        return form_permits;
     if (kind->has_token_only)
         return form_token;
     return kind->is_shared ? form_writer : form_all;
+}
+
+uint64_t relock_chain_need(const struct relock_waiter *waiter)
+{
+    if (!relock_resource_wanted(waiter)->kind->has_permits)
+        return 0;
+    return relock_acquire_n_permits(RELOCK_CONTAINER(struct relock_acquire, waiter, waiter));
+}
+
+unsigned relock_chain_hash(const struct relock_kind *kind)
+{
+    if (kind->has_permits)
+        return RELOCK_PUBLISHED_PERMITS;
+    return kind->has_token_only ? RELOCK_PUBLISHED_TOKENS : RELOCK_PUBLISHED_ALL;
+}
+
+size_t relock_chain_id(char out[RELOCK_FIELD_MAX], const struct relock_client *client,
+                       unsigned which)
+{
+    if (which == RELOCK_PUBLISHED_ALL)
+        return (size_t)snprintf(out, RELOCK_FIELD_MAX, "%s", client->id);
+    if (which == RELOCK_PUBLISHED_PERMITS) {
+        (void)relock_keys_permits_hold(out, client->id, 0);
+        return RELOCK_PERMIT_CLIENT_DIGITS;
+    }
+    (void)relock_tokens_write(&client->tokens, 0, out);
+    return (size_t)2 * RELOCK_TOKENS_PREFIX;
+}
+
+size_t relock_chain_field(char out[RELOCK_FIELD_MAX], const struct relock_client *client,
+                          const struct relock_hold *hold)
+{
+    const struct relock_kind *kind = hold->resource->kind;
+
+    if (kind->has_permits)
+        return relock_keys_permits_hold(out, client->id, hold->number);
+    if (kind->has_token_only)
+        return relock_tokens_write(&client->tokens, hold->number, out);
+    return relock_decimal(out, hold->number);
+}
+
+static unsigned hash_of_form(const char *form)
+{
+    if (form == form_permits)
+        return RELOCK_PUBLISHED_PERMITS;
+    return form == form_token ? RELOCK_PUBLISHED_TOKENS : RELOCK_PUBLISHED_ALL;
 }
 
 bool relock_chain_counts(const struct relock_published_hold *held, uint64_t now_ms)
@@ -192,10 +241,9 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
         call->key = (struct relock_text){lock->name, lock->len};
         call->args[1] = relock_text_of(lock->form);
         call->args[2] = relock_text_of(HOLDS_MOST);
-        (void)relock_tokens_write(&entry->client->tokens, 0, request->field);
-        call->args[3] = lock->form == form_token
-                            ? (struct relock_text){request->field, (size_t)2 * RELOCK_TOKENS_PREFIX}
-                            : relock_text_of(entry->client->id);
+        call->args[3] =
+            (struct relock_text){request->field, relock_chain_id(request->field, entry->client,
+                                                                 hash_of_form(lock->form))};
     }
     call->args[0] = relock_text_of(published->asks ? entry->client->id : "");
     return true;
@@ -228,21 +276,19 @@ STEP size_t follow_own(struct relock_client *client, const struct relock_waiter 
     if (lock != RELOCK_GRAPH_NONE)
         wait =
             relock_graph_add_wait(graph, client->id, waiter->wait.serial, waiter->wait.at_us, lock);
-    if (wait != RELOCK_GRAPH_NONE)
+    if (wait != RELOCK_GRAPH_NONE) {
         graph->waits[wait].owner = waiter->owner;
+        graph->waits[wait].need = relock_chain_need(waiter);
+    }
     return wait;
 }
 
-/* A field that is `text`, or a token. */
 static bool is_field(const struct relock_client *client, const struct relock_hold *hold,
                      const char *text)
 {
     char field[RELOCK_FIELD_MAX];
 
-    if (hold->resource->kind->has_token_only)
-        (void)relock_tokens_write(&client->tokens, hold->number, field);
-    else
-        (void)snprintf(field, sizeof(field), "%llu", (unsigned long long)hold->number);
+    (void)relock_chain_field(field, client, hold);
     return strcmp(field, text) == 0;
 }
 
@@ -268,12 +314,28 @@ STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned st
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* Splits what the lock shows of a hold: "<id>:<number>", "<id>:<number>:write", or a token. */
+/* "<what the ids of its permits begin with>:<n>" */
+static size_t add_permits(struct relock_graph *graph, size_t lock, const char *text, size_t len)
+{
+    size_t hold = RELOCK_GRAPH_NONE;
+
+    if (len > RELOCK_PERMIT_HOLD_DIGITS + 1)
+        hold = relock_graph_add_hold(graph, lock, text, RELOCK_PERMIT_CLIENT_DIGITS, text,
+                                     RELOCK_PERMIT_HOLD_DIGITS);
+    if (hold != RELOCK_GRAPH_NONE)
+        graph->holds[hold].n = strtoull(text + RELOCK_PERMIT_HOLD_DIGITS + 1, NULL, 10);
+    return hold;
+}
+
+/* Splits what the lock shows of a hold: "<id>:<number>", "<id>:<number>:write", a token, or as
+ * above. */
 static size_t add_hold(struct relock_graph *graph, size_t lock, const char *text, size_t len)
 {
     static const char suffix[] = ":" RELOCK_SIDE_WRITE;
     size_t suffix_len = sizeof(suffix) - 1;
 
+    if (graph->locks[lock].form == form_permits)
+        return add_permits(graph, lock, text, len);
     if (graph->locks[lock].form == form_token)
         return len == 2 * (RELOCK_TOKENS_PREFIX + sizeof(uint64_t))
                    ? relock_graph_add_hold(graph, lock, text, (size_t)2 * RELOCK_TOKENS_PREFIX,
@@ -289,35 +351,43 @@ static size_t add_hold(struct relock_graph *graph, size_t lock, const char *text
 
 static bool is_own(const struct relock_client *client, const struct relock_graph_hold *hold)
 {
-    char token[RELOCK_FIELD_MAX];
+    const char *form = relock_published_of(client)->graph.locks[hold->lock].form;
+    char id[RELOCK_FIELD_MAX];
+    size_t len = relock_chain_id(id, client, hash_of_form(form));
 
-    (void)relock_tokens_write(&client->tokens, 0, token);
-    return strcmp(hold->id, client->id) == 0 || memcmp(hold->id, token, strlen(hold->id)) == 0;
+    return strlen(hold->id) == len && memcmp(hold->id, id, len) == 0;
 }
 
-/* A wait in the hash of another client: "<at> <ms> <serial> <form> <lock>". */
+/* A wait in the hash of another client: "<at> <ms> <serial> <form> <lock>". The form of a wait for
+ * permits ends with ":" and how many. */
 struct peer_wait {
-    uint64_t at_us, serial;
+    uint64_t at_us, serial, need;
     const char *form, *name;
     size_t name_len;
 };
 
 static bool parse(const char *text, size_t len, struct peer_wait *peer)
 {
-    static const char *const forms[] = {form_all, form_writer, form_token};
+    static const char *const forms[] = {form_all, form_writer, form_token, form_permits};
     unsigned long long at, serial;
-    char form[8];
+    char form[32], *need;
     int name = 0;
 
-    if (sscanf(text, "%llu %*u %llu %7s %n", &at, &serial, form, &name) != 3 || name == 0 ||
+    if (sscanf(text, "%llu %*u %llu %31s %n", &at, &serial, form, &name) != 3 || name == 0 ||
         (size_t)name >= len || at == 0)
         return false;
     *peer = (struct peer_wait){.at_us = at, .serial = serial, .name = text + name};
     peer->name_len = len - (size_t)name;
+    need = strchr(form, ':');
+    if (need) {
+        *need = '\0';
+        peer->need = strtoull(need + 1, NULL, 10);
+    }
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
         if (strcmp(forms[i], form) == 0)
             peer->form = forms[i];
-    return peer->form && peer->name_len <= RELOCK_NAME_MAX;
+    return peer->form && (peer->form == form_permits) == (peer->need > 0) &&
+           peer->name_len <= RELOCK_NAME_MAX;
 }
 
 /* The owner of the hold waits, as three elements of the reply say. */
@@ -343,7 +413,8 @@ STEP void take_wait(struct relock_client *client, size_t hold, const struct redi
     if (wait == RELOCK_GRAPH_NONE)
         return;
     graph->holds[hold].wait = wait;
-    graph->waits[wait].beat = strtoull(beat, NULL, 10);
+    graph->holds[hold].beat = strtoull(beat, NULL, 10);
+    graph->waits[wait].need = peer.need;
     (void)snprintf(graph->waits[wait].name, sizeof(graph->waits[wait].name), "%s",
                    who + RELOCK_UUID_LEN + 1);
 }
@@ -372,7 +443,11 @@ STEP void take_holds(struct relock_client *client, size_t lock, const struct red
     const struct redisReply *at;
     const char *text;
     size_t len;
+    int64_t n_all;
 
+    if (graph->locks[lock].form == form_permits &&
+        relock_reply_integer(relock_reply_at(reply, 0), &n_all) && n_all > 0)
+        graph->locks[lock].n_all = (uint64_t)n_all;
     for (size_t i = 0; (at = relock_reply_at(reply, i)); i++) {
         size_t hold = relock_reply_text(relock_reply_at(at, 0), &text, &len)
                           ? add_hold(graph, lock, text, len)

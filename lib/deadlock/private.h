@@ -22,6 +22,10 @@
 /*
  * Wait graph - owners that wait for locks, and owners that hold these, as one look has found them
  *
+ * A wait for a lock is blocked if the owner of one hold in its way is. A wait for permits is
+ * blocked if those that blocked owners do not have are fewer than it needs. A search takes out the
+ * waits that are not blocked, until none is left: those that remain are deadlocked.
+ *
  * A look asks Redis one thing after the other, so a cycle in the graph of one look need not have
  * been there at any moment. A proof takes three looks. The first finds a cycle. The second finds it
  * again, so each hold was there without interruption in between, because numbers of holds are not
@@ -42,14 +46,17 @@ struct relock_graph_lock {
     char *name; /* the key */
     size_t len;
     const char *form; /* which holds are in the way: an argument of waits_behind.lua; constant */
+    uint64_t n_all;   /* of a semaphore: how many permits there are, free and out; 0: unknown */
     unsigned step;    /* away from the waits with which the look began */
 };
 
 struct relock_graph_hold {
     size_t lock;
     size_t wait;                  /* of its owner; RELOCK_GRAPH_NONE: none, as far as is known */
-    char id[RELOCK_UUID_LEN + 1]; /* of its client, or what the tokens of that client begin with */
-    char field[RELOCK_FIELD_MAX]; /* its number, or its token */
+    uint64_t n;                   /* of its permits; of a lock 1 */
+    uint64_t beat;                /* of the hash with that wait; 0: it is of this client */
+    char id[RELOCK_UUID_LEN + 1]; /* of its client, or what its tokens or permits begin with */
+    char field[RELOCK_FIELD_MAX]; /* its number, its token, or what its permits begin with */
 };
 
 struct relock_graph_wait {
@@ -57,14 +64,19 @@ struct relock_graph_wait {
     char name[RELOCK_GRAPH_NAME_MAX];
     uint64_t serial;
     uint64_t at_us; /* when it was first published */
-    uint64_t beat;  /* of its hash; 0: it is a wait of this client, which needs none */
+    uint64_t need;  /* of permits; 0: it is for a lock */
     uint64_t owner; /* of a wait of this client; else 0 */
     size_t lock;
     bool is_over;
     /* of the search that has found it last */
     uint64_t search;
-    size_t from, from_hold, n_steps, next_found;
+    unsigned n_steps; /* from the wait with which it began */
+    bool is_blocked, is_in_proof;
+    uint64_t leaves; /* its place among those that go on once that wait is refused; 0: it goes on
+                        in any case; RELOCK_GRAPH_STAYS: in none */
 };
+
+#define RELOCK_GRAPH_STAYS UINT64_MAX
 
 struct relock_graph {
     struct relock_graph_lock *locks;
@@ -74,16 +86,19 @@ struct relock_graph {
     uint64_t n_searches;
 };
 
-/* The waits of a cycle in their order. The owner of each wait has the hold that is in the way of
- * the wait before. The last wait is that with which the search began. */
+/* Holds that are in the way of waits, beginning with the victim's; each belongs to the owner of
+ * another of these waits, or to the victim. So of a cycle of locks, the steps are its waits in
+ * their order. Those that are in the way of the same wait follow each other: if it is for permits,
+ * there may be several. */
 struct relock_proof {
     unsigned n_looks; /* that have found it */
     size_t n;
     struct relock_proof_step {
+        size_t behind; /* the hold is in the way of the owner of this step; NONE: of the victim */
         char id[RELOCK_UUID_LEN + 1];
         char field[RELOCK_FIELD_MAX];
         char wait_id[RELOCK_UUID_LEN + 1];
-        size_t lock; /* for which its owner waits: in the graph of the last look */
+        size_t wait, lock; /* of its owner, and for what: in the graph of the last look */
         uint64_t serial;
         uint64_t at_us; /* another one is that of another hash, whose beats prove nothing here */
         uint64_t beat;  /* that proves it */
@@ -109,9 +124,9 @@ size_t relock_graph_add_wait(struct relock_graph *graph, const char *id, uint64_
 size_t relock_graph_find(const struct relock_graph *graph, const char *id, uint64_t serial);
 
 /*
- * The shortest cycle through this wait in which it is the youngest: each cycle has one such wait,
- * its victim, and each client comes to the same one. Returns the beginning of a proof, for free();
- * NULL if there is no such cycle, or no memory.
+ * Whether this wait is the victim of a deadlock: it is the youngest of its waits, and these would
+ * not all stay blocked without it. Each client comes to the same one. Returns the beginning of a
+ * proof, for free(); NULL if it is none, or no memory.
  */
 struct relock_proof *relock_graph_search(struct relock_graph *graph, size_t wait);
 
@@ -151,7 +166,14 @@ struct relock_published_hash {
     bool may_exist;  /* Redis may have the hash */
 };
 
-#define RELOCK_PUBLISHED_HASHES 2 /* by client id; and the holds of plain locks by their tokens */
+/* The hashes of a client: with all holds, by client id; with those of plain locks, by what their
+ * tokens begin with; and with those of semaphores, by what the ids of their permits begin with. */
+enum {
+    RELOCK_PUBLISHED_ALL,
+    RELOCK_PUBLISHED_TOKENS,
+    RELOCK_PUBLISHED_PERMITS,
+    RELOCK_PUBLISHED_HASHES,
+};
 
 /* The state of this layer in one client. Guarded by the mutex of the client. */
 struct relock_published {
@@ -221,7 +243,18 @@ bool relock_chain_counts(const struct relock_published_hold *held, uint64_t now_
 /* The argument of waits_behind.lua for a lock of this kind. */
 const char *relock_chain_form(const struct relock_kind *kind);
 
-/* Writes the key of the hash of the client with this id; returns its length. */
+/* How many permits this waiter wants; 0: it waits for a lock. */
+uint64_t relock_chain_need(const struct relock_waiter *waiter);
+
+/* The hash in which others look for holds of this kind. */
+unsigned relock_chain_hash(const struct relock_kind *kind);
+
+/* These write a text with its NUL and return its length: the field of the hold; what its hash of
+ * the client has in its key; that key. */
+size_t relock_chain_field(char out[RELOCK_FIELD_MAX], const struct relock_client *client,
+                          const struct relock_hold *hold);
+size_t relock_chain_id(char out[RELOCK_FIELD_MAX], const struct relock_client *client,
+                       unsigned which);
 #define RELOCK_CHAIN_KEY_MAX 64
 size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t len);
 

@@ -15,16 +15,16 @@
 /* ---- sending a hash -------------------------------------------------------------------------- */
 
 /*
- * There are two hashes. One has all holds whose owners wait. The other has those of plain locks:
- * their tokens do not show the id of the client, but begin with the same bytes. A wait gets its
- * time from the server with the first hash, so it is in the second one only after that.
+ * There are three hashes. One has all holds whose owners wait. The others have those of plain locks
+ * and of semaphores: tokens and permits do not show the id of the client, but begin with the same
+ * bytes. A wait gets its time from the server with the first hash, so it is in the others only
+ * after that.
  */
 
 #define LEASE_TEXT "5000" /* ms; of the hash of a client that has died */
 #define REFUSED_MS 5000   /* before another attempt of a user without the right */
 
-#define ALL 0    /* the hash by client id */
-#define TOKENS 1 /* that of plain locks */
+#define ALL RELOCK_PUBLISHED_ALL
 
 struct send {
     struct relock_outbox_entry entry;
@@ -80,23 +80,22 @@ static bool append(struct send *send, const char *text, size_t len)
     return true;
 }
 
-/* "<field> <length> <at> <ms> <serial> <form> <lock>" */
+/* "<field> <length> <at> <ms> <serial> <form> <lock>"; of permits "<form>:<how many>" */
 STEP bool append_hold(struct send *send, const struct relock_client *client,
                       const struct relock_published_hold *held, uint64_t now_ms)
 {
     const struct relock_waiter *waiter = held->waiter;
     const struct relock_resource *wanted = relock_resource_wanted(waiter);
-    char field[RELOCK_FIELD_MAX], value[128], head[RELOCK_FIELD_MAX + 32];
+    char field[RELOCK_FIELD_MAX], value[128], head[RELOCK_FIELD_MAX + 32], need[32] = "";
     int value_len, head_len;
 
-    if (held->hold->resource->kind->has_token_only)
-        (void)relock_tokens_write(&client->tokens, held->hold->number, field);
-    else
-        (void)relock_decimal(field, held->hold->number);
-    value_len =
-        snprintf(value, sizeof(value), "%llu %llu %llu %s ", (unsigned long long)waiter->wait.at_us,
-                 (unsigned long long)(now_ms - waiter->joined_ms),
-                 (unsigned long long)waiter->wait.serial, relock_chain_form(wanted->kind));
+    (void)relock_chain_field(field, client, held->hold);
+    if (relock_chain_need(waiter) > 0)
+        (void)snprintf(need, sizeof(need), ":%llu", (unsigned long long)relock_chain_need(waiter));
+    value_len = snprintf(
+        value, sizeof(value), "%llu %llu %llu %s%s ", (unsigned long long)waiter->wait.at_us,
+        (unsigned long long)(now_ms - waiter->joined_ms), (unsigned long long)waiter->wait.serial,
+        relock_chain_form(wanted->kind), need);
     head_len = snprintf(head, sizeof(head), "%s %zu ", field, (size_t)value_len + wanted->name_len);
     return append(send, head, (size_t)head_len) && append(send, value, (size_t)value_len) &&
            append(send, wanted->name, wanted->name_len);
@@ -110,10 +109,10 @@ STEP bool compose(struct send *send, const struct relock_client *client)
 
     for (size_t i = 0; i < published->n_holds; i++) {
         const struct relock_published_hold *held = &published->holds[i];
-        bool has_token = held->hold->resource->kind->has_token_only;
+        bool is_in = relock_chain_hash(held->hold->resource->kind) == send->which &&
+                     held->waiter->wait.at_us > 0;
 
-        if (!relock_chain_counts(held, now_ms) ||
-            (send->which == TOKENS && (!has_token || held->waiter->wait.at_us == 0)))
+        if (!relock_chain_counts(held, now_ms) || (send->which != ALL && !is_in))
             continue;
         if (!append_hold(send, client, held, now_ms))
             return false;
@@ -178,6 +177,17 @@ STEP bool learn_time(struct relock_client *client, uint64_t beat, uint64_t at_us
     return has_new;
 }
 
+/* The hashes beside the first one are sent again: all, or those that are not sent by themselves. */
+static void touch_others(struct relock_published *published, bool all)
+{
+    for (unsigned i = ALL + 1; i < RELOCK_PUBLISHED_HASHES; i++) {
+        struct relock_published_hash *hash = &published->hashes[i];
+
+        if (all || (!hash->is_sent && hash->due_ms == RELOCK_NEVER))
+            hash->is_dirty = true;
+    }
+}
+
 /* Redis has waits, but no look is to come: the last one found that they were over, say. */
 static bool has_no_look(const struct relock_published *published)
 {
@@ -190,7 +200,6 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
 {
     struct relock_published *published = relock_published_of(client);
     struct relock_published_hash *hash = &published->hashes[send->which];
-    struct relock_published_hash *tokens = &published->hashes[TOKENS];
     int64_t at_us = 0, looked = 0;
 
     if (!relock_reply_integer(relock_reply_at(reply, 0), &at_us) ||
@@ -202,11 +211,10 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
         (learn_time(client, hash->beat, (uint64_t)at_us) || has_no_look(published))) {
         published->look_at_ms = relock_clock_now_ms();
         published->look_pause_ms = 0;
-        tokens->is_dirty = true;
+        touch_others(published, true);
     }
-    if (!tokens->is_sent && tokens->due_ms == RELOCK_NEVER)
-        tokens->is_dirty = true; /* the owner of a wait may have acquired a plain lock */
-    if (looked > 1)              /* and the message may not have come */
+    touch_others(published, false); /* the owner of a wait may have acquired a plain lock, say */
+    if (looked > 1)                 /* and the message may not have come */
         relock_published_alert(client);
     if (looked > 0)
         hash->is_dirty = hash->is_dirty || hash->may_exist;
@@ -292,7 +300,7 @@ static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRE
 {
     struct relock_published_hash *hash = &relock_published_of(client)->hashes[which];
     struct send *new = calloc(1, sizeof(*new));
-    char token[RELOCK_FIELD_MAX];
+    char id[RELOCK_FIELD_MAX];
 
     if (!new)
         return false;
@@ -311,10 +319,7 @@ static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRE
         free_send(new);
         return true;
     }
-    (void)relock_tokens_write(&client->tokens, 0, token);
-    new->key_len = which == TOKENS
-                       ? relock_chain_key(new->key, token, (size_t)2 * RELOCK_TOKENS_PREFIX)
-                       : relock_chain_key(new->key, client->id, RELOCK_UUID_LEN);
+    new->key_len = relock_chain_key(new->key, id, relock_chain_id(id, client, which));
     hash->is_sent = true;
     relock_outbox_post(client, &client->guarded.commands, &new->entry);
     return true;
@@ -509,8 +514,7 @@ STEP void wait_begins(struct relock_client *client, struct relock_waiter *waiter
     struct relock_published *published = relock_published_of(client);
     uint64_t scan_at_ms;
 
-    if (waiter->queues_on->kind->is_composite || waiter->queues_on->kind->is_number ||
-        waiter->queues_on->kind->has_permits)
+    if (waiter->queues_on->kind->is_composite || waiter->queues_on->kind->is_number)
         return;
     waiter->wait = (struct relock_published_wait){.serial = ++published->serial};
     DL_APPEND2(published->asleep, waiter, wait.prev, wait.next);

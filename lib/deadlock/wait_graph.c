@@ -66,7 +66,7 @@ static void copy(char *out, size_t size, const char *text, size_t len)
 size_t relock_graph_add_hold(struct relock_graph *graph, size_t lock, const char *id, size_t id_len,
                              const char *field, size_t field_len)
 {
-    struct relock_graph_hold hold = {.lock = lock, .wait = NONE};
+    struct relock_graph_hold hold = {.lock = lock, .wait = NONE, .n = 1};
 
     if (id_len >= sizeof(hold.id) || field_len >= sizeof(hold.field) ||
         !relock_graph_has_room((void **)&graph->holds, graph->n_holds, sizeof(hold)))
@@ -112,11 +112,44 @@ static bool is_younger(const struct relock_graph_wait *wait, const struct relock
 
 /* ---- the search ---------------------------------------------------------------------------- */
 
+/* Whether the owner of this wait does not go on while `n` permits, or holds of its lock, stay where
+ * they are. One that wants more permits than there are is refused when it asks. */
+static bool stops(const struct relock_graph *graph, const struct relock_graph_wait *wait,
+                  uint64_t n)
+{
+    uint64_t n_all = graph->locks[wait->lock].n_all;
+
+    if (wait->need == 0)
+        return n > 0;
+    return wait->need <= n_all && n > n_all - wait->need;
+}
+
+/* An owner keeps permits from itself, but no lock. */
+static bool is_in_the_way(const struct relock_graph *graph, size_t wait, size_t hold)
+{
+    const struct relock_graph_hold *at = &graph->holds[hold];
+
+    return at->lock == graph->waits[wait].lock && at->wait != NONE &&
+           graph->waits[at->wait].search == graph->n_searches &&
+           (at->wait != wait || graph->waits[wait].need > 0);
+}
+
+/* How many permits, or holds, blocked owners keep from the owner of this wait. */
+static uint64_t count_blocked(const struct relock_graph *graph, size_t wait)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < graph->n_holds; i++)
+        if (is_in_the_way(graph, wait, i) && graph->waits[graph->holds[i].wait].is_blocked)
+            n += graph->holds[i].n;
+    return n;
+}
+
 struct search {
     struct relock_graph *graph;
-    size_t first; /* the wait through which the cycle is to go */
-    size_t last;  /* to be visited */
-    size_t found; /* a hold of that wait's owner: the cycle is closed */
+    size_t first;  /* the wait with which it began */
+    size_t *found; /* this one, and those to which it leads */
+    size_t n;
 };
 
 static void reach(struct search *search, size_t from, size_t hold)
@@ -124,69 +157,185 @@ static void reach(struct search *search, size_t from, size_t hold)
     struct relock_graph_wait *waits = search->graph->waits;
     size_t wait = search->graph->holds[hold].wait;
 
-    if (wait == NONE || waits[wait].is_over || search->found != NONE)
-        return;
-    if (wait == search->first) {
-        if (from != wait) {
-            search->found = hold;
-            waits[wait].from = from;
-        }
-        return;
-    }
-    if (waits[wait].search == search->graph->n_searches ||
+    if (wait == NONE || waits[wait].is_over || waits[wait].search == search->graph->n_searches ||
         is_younger(&waits[wait], &waits[search->first]) ||
         waits[from].n_steps + 2 > RELOCK_GRAPH_STEPS)
         return;
     waits[wait].search = search->graph->n_searches;
-    waits[wait].from = from;
-    waits[wait].from_hold = hold;
     waits[wait].n_steps = waits[from].n_steps + 1;
-    waits[wait].next_found = NONE;
-    waits[search->last].next_found = wait;
-    search->last = wait;
+    waits[wait].is_blocked = true;
+    waits[wait].is_in_proof = false;
+    search->found[search->n++] = wait;
 }
 
-static void step_init(struct relock_proof_step *step, const struct relock_graph *graph, size_t hold)
+static void reach_all(struct search *search)
 {
-    const struct relock_graph_wait *wait = &graph->waits[graph->holds[hold].wait];
+    struct relock_graph *graph = search->graph;
+    struct relock_graph_wait *first = &graph->waits[search->first];
 
-    *step = (struct relock_proof_step){
-        .serial = wait->serial, .at_us = wait->at_us, .lock = wait->lock};
-    copy(step->id, sizeof(step->id), graph->holds[hold].id, sizeof(step->id));
-    copy(step->field, sizeof(step->field), graph->holds[hold].field, sizeof(step->field));
+    first->search = ++graph->n_searches;
+    first->n_steps = 0;
+    first->is_blocked = true;
+    first->is_in_proof = false;
+    search->found[search->n++] = search->first;
+    for (size_t at = 0; at < search->n; at++)
+        for (size_t i = 0; i < graph->n_holds; i++)
+            if (graph->holds[i].lock == graph->waits[search->found[at]].lock)
+                reach(search, search->found[at], i);
+}
+
+/* Takes out all waits that are not blocked. Those farthest from the first one go first, so a chain
+ * of them takes one round. */
+static void let_go_on(struct search *search)
+{
+    struct relock_graph_wait *waits = search->graph->waits;
+    uint64_t n_left = 0;
+    bool some;
+
+    do {
+        some = false;
+        for (size_t i = search->n; i-- > 0;) {
+            size_t at = search->found[i];
+
+            if (!waits[at].is_blocked ||
+                stops(search->graph, &waits[at], count_blocked(search->graph, at)))
+                continue;
+            waits[at].is_blocked = false;
+            waits[at].leaves = ++n_left;
+            some = true;
+        }
+    } while (some);
+}
+
+/* First among all that were found, then without the first one. */
+static bool is_victim(struct search *search)
+{
+    struct relock_graph_wait *waits = search->graph->waits;
+    struct relock_graph_wait *first = &waits[search->first];
+
+    let_go_on(search);
+    if (!first->is_blocked)
+        return false;
+    for (size_t i = 0; i < search->n; i++) {
+        struct relock_graph_wait *wait = &waits[search->found[i]];
+
+        wait->leaves = wait->is_blocked ? RELOCK_GRAPH_STAYS : 0;
+    }
+    first->is_blocked = false;
+    let_go_on(search);
+    /* Else it is behind an older deadlock, which has a victim of its own. */
+    return !stops(search->graph, first, count_blocked(search->graph, search->first));
+}
+
+/* ---- the steps of a proof -------------------------------------------------------------------- */
+
+struct pair {
+    size_t behind, hold; /* as in the step */
+};
+
+struct steps {
+    const struct search *search;
+    struct pair *pairs;
+    size_t n;
+};
+
+/* An order of holds: those first whose owners go on the soonest when the victim is refused. So the
+ * steps lead back to the victim. */
+static bool goes_before(const struct relock_graph *graph, size_t hold, size_t than)
+{
+    uint64_t leaves = graph->waits[graph->holds[hold].wait].leaves;
+    uint64_t than_leaves = graph->waits[graph->holds[than].wait].leaves;
+
+    return leaves != than_leaves ? leaves < than_leaves : hold < than;
+}
+
+/* The next hold in this order after `last` that is in the way of the wait. */
+static size_t next_hold(const struct relock_graph *graph, size_t wait, size_t last)
+{
+    size_t found = NONE;
+
+    for (size_t i = 0; i < graph->n_holds; i++) {
+        if (!is_in_the_way(graph, wait, i) || graph->waits[graph->holds[i].wait].leaves == 0 ||
+            (last != NONE && !goes_before(graph, last, i)))
+            continue;
+        if (found == NONE || goes_before(graph, i, found))
+            found = i;
+    }
+    return found;
+}
+
+/* As many holds as stop the owner of this wait. Returns false if there is no room or no memory. */
+static bool add_steps(struct steps *steps, size_t wait, size_t behind)
+{
+    struct relock_graph *graph = steps->search->graph;
+    size_t hold = NONE;
+    uint64_t n = 0;
+
+    graph->waits[wait].is_in_proof = true;
+    while (!stops(graph, &graph->waits[wait], n)) {
+        hold = next_hold(graph, wait, hold);
+        if (hold == NONE ||
+            !relock_graph_has_room((void **)&steps->pairs, steps->n, sizeof(*steps->pairs)))
+            return false;
+        steps->pairs[steps->n++] = (struct pair){behind, hold};
+        n += graph->holds[hold].n;
+    }
+    return true;
+}
+
+static void step_init(struct relock_proof_step *step, const struct relock_graph *graph,
+                      const struct pair *pair)
+{
+    const struct relock_graph_hold *hold = &graph->holds[pair->hold];
+    const struct relock_graph_wait *wait = &graph->waits[hold->wait];
+
+    *step = (struct relock_proof_step){.behind = pair->behind,
+                                       .serial = wait->serial,
+                                       .at_us = wait->at_us,
+                                       .wait = hold->wait,
+                                       .lock = wait->lock};
+    copy(step->id, sizeof(step->id), hold->id, sizeof(step->id));
+    copy(step->field, sizeof(step->field), hold->field, sizeof(step->field));
     copy(step->wait_id, sizeof(step->wait_id), wait->id, sizeof(step->wait_id));
 }
 
 static struct relock_proof *proof_of(const struct search *search)
 {
-    const struct relock_graph_wait *waits = search->graph->waits;
-    size_t at = waits[search->first].from;
-    size_t n = waits[at].n_steps + 1;
-    struct relock_proof *proof = calloc(1, sizeof(*proof) + n * sizeof(proof->steps[0]));
+    const struct relock_graph *graph = search->graph;
+    struct steps steps = {.search = search};
+    struct relock_proof *proof = NULL;
+    bool has_all = add_steps(&steps, search->first, NONE);
 
-    if (!proof)
-        return NULL;
-    proof->n = n;
-    proof->n_looks = 1;
-    step_init(&proof->steps[--n], search->graph, search->found);
-    for (; n > 0; at = waits[at].from)
-        step_init(&proof->steps[--n], search->graph, waits[at].from_hold);
+    for (size_t i = 0; has_all && i < steps.n; i++) {
+        size_t wait = graph->holds[steps.pairs[i].hold].wait;
+
+        has_all = graph->waits[wait].is_in_proof || add_steps(&steps, wait, i);
+    }
+    if (has_all)
+        proof = calloc(1, sizeof(*proof) + steps.n * sizeof(proof->steps[0]));
+    if (proof) {
+        proof->n = steps.n;
+        proof->n_looks = 1;
+        for (size_t i = 0; i < steps.n; i++)
+            step_init(&proof->steps[i], graph, &steps.pairs[i]);
+    }
+    free(steps.pairs);
     return proof;
 }
 
 struct relock_proof *relock_graph_search(struct relock_graph *graph, size_t wait)
 {
-    struct search search = {.graph = graph, .first = wait, .last = wait, .found = NONE};
+    struct search search = {.graph = graph, .first = wait};
+    struct relock_proof *proof = NULL;
 
-    graph->n_searches++;
-    graph->waits[wait].search = graph->n_searches;
-    graph->waits[wait].n_steps = 0;
-    graph->waits[wait].next_found = NONE;
-    for (size_t at = wait; at != NONE && search.found == NONE; at = graph->waits[at].next_found)
-        for (size_t i = 0; i < graph->n_holds; i++)
-            if (graph->holds[i].lock == graph->waits[at].lock)
-                reach(&search, at, i);
-    return search.found == NONE ? NULL : proof_of(&search);
+    search.found = malloc(graph->n_waits * sizeof(*search.found));
+    if (!search.found)
+        return NULL;
+    reach_all(&search);
+    if (is_victim(&search))
+        proof = proof_of(&search);
+    free(search.found);
+    return proof;
 }
 
 /* ---- the proof ----------------------------------------------------------------------------- */
@@ -212,26 +361,42 @@ static size_t find_step(const struct relock_graph *graph, const struct relock_gr
     return NONE;
 }
 
+/* The wait that the hold of this step is in the way of, in the graph of the last look. */
+static size_t wait_behind(const struct relock_proof *proof, size_t step, size_t victim)
+{
+    size_t behind = proof->steps[step].behind;
+
+    return behind == NONE ? victim : proof->steps[behind].wait;
+}
+
 enum relock_proof_state relock_proof_check(struct relock_proof *proof,
                                            const struct relock_graph *graph, size_t wait)
 {
     enum relock_proof_state state = RELOCK_PROOF_DONE;
-    const struct relock_graph_wait *at = &graph->waits[wait], *first = at;
+    uint64_t n = 0; /* permits, or holds, of the steps behind the same wait */
 
     for (size_t i = 0; i < proof->n; i++) {
         struct relock_proof_step *step = &proof->steps[i];
-        size_t hold = find_step(graph, at, step);
+        const struct relock_graph_wait *from = &graph->waits[wait_behind(proof, i, wait)], *at;
+        size_t hold = find_step(graph, from, step);
 
         if (hold == NONE)
             return RELOCK_PROOF_GONE;
-        at = &graph->waits[graph->holds[hold].wait];
+        step->wait = graph->holds[hold].wait;
+        at = &graph->waits[step->wait];
         step->lock = at->lock;
-        if (at != first && is_younger(at, first))
+        if (step->wait != wait && is_younger(at, &graph->waits[wait]))
             return RELOCK_PROOF_GONE;
-        if (proof->n_looks == 1 && at->beat > 0)
-            step->beat = at->beat + BEATS;
-        if (at->beat < step->beat)
+        if (proof->n_looks == 1 && graph->holds[hold].beat > 0)
+            step->beat = graph->holds[hold].beat + BEATS;
+        if (graph->holds[hold].beat < step->beat)
             state = RELOCK_PROOF_OPEN;
+        n += graph->holds[hold].n;
+        if (i + 1 < proof->n && proof->steps[i + 1].behind == step->behind)
+            continue;
+        if (!stops(graph, from, n))
+            return RELOCK_PROOF_GONE;
+        n = 0;
     }
     proof->n_looks++;
     return proof->n_looks == 2 ? RELOCK_PROOF_OPEN : state;
@@ -244,27 +409,30 @@ static int write_owner(const struct relock_graph_wait *wait, char *out, size_t s
     return snprintf(out, size, "client %s", *wait->name ? wait->name : wait->id);
 }
 
+/* From the step whose hold belongs to the victim, back to the victim's wait. */
 void relock_proof_explain(const struct relock_proof *proof, const struct relock_graph *graph,
                           size_t wait, char *out, size_t size)
 {
-    const struct relock_graph_wait *waits[RELOCK_GRAPH_STEPS + 1] = {&graph->waits[wait]};
     char name[RELOCK_LOG_NAME_MAX];
-    size_t len, n = 0;
+    size_t len, step = 0;
 
-    for (; n + 1 < proof->n; n++)
-        waits[n + 1] =
-            &graph->waits[graph->holds[find_step(graph, waits[n], &proof->steps[n])].wait];
+    while (step + 1 < proof->n && proof->steps[step].wait != wait)
+        step++;
     len = (size_t)snprintf(out, size, "this owner holds ");
     for (size_t named = 0; len < size; named++) {
-        len += (size_t)snprintf(
-            out + len, size - len, "%.40s%s",
-            named == NAMED_MAX ? "another lock of this cycle"
-                               : relock_log_name(graph->locks[waits[n]->lock].name, name),
-            n > 0 && named < NAMED_MAX ? ", for which " : "; release that and start again");
-        if (n == 0 || named == NAMED_MAX || len >= size)
+        const struct relock_graph_wait *at = &graph->waits[wait_behind(proof, step, wait)];
+        bool is_last = proof->steps[step].behind == NONE || named == NAMED_MAX;
+
+        len += (size_t)snprintf(out + len, size - len, "%.40s%s",
+                                named == NAMED_MAX
+                                    ? "another lock of this cycle"
+                                    : relock_log_name(graph->locks[at->lock].name, name),
+                                is_last ? "; release that and start again" : ", for which ");
+        if (is_last || len >= size)
             break;
-        len += (size_t)write_owner(waits[n--], out + len, size - len);
+        len += (size_t)write_owner(at, out + len, size - len);
         if (len < size)
             len += (size_t)snprintf(out + len, size - len, " waits, who holds ");
+        step = proof->steps[step].behind;
     }
 }

@@ -1,12 +1,15 @@
 /*
  * Many clients at one semaphore: who gets permits, and in which order. Three clients with a thread
- * each, a Redisson client, one Redis.
+ * each, a Redisson client, an operator who takes permits away, one Redis.
  *
  * A refused client enters the line. The first in line leaves in Redis how many permits it needs. A
  * script that leaves permits tells the first to acquire them if there are enough, and keeps them for it
  * for a short time; it also tells the client behind it that it is first. That one sets a timer, then
  * listens to the channel of the semaphore and asks. A script that would tell a client without an inbox
- * removes it from the line. The script of a client that is served tells the next one.
+ * removes it from the line; so does one that would tell it that it is first. The script of a client that
+ * is served tells the next one. One that asks again from its place in the line has the first told anew,
+ * which may be gone. A script that sets the number of permits forgets how many the first one needs, and has
+ * it ask: it may want more than there are, and then its wait ends.
  *
  * These faults may occur at any moment: a client is killed, or stopped for ever, and its permits expire;
  * a wait is cancelled; the time for which permits are kept ends early; Redisson takes a permit, whoever
@@ -23,6 +26,7 @@
  *   ask             semaphore_lock.lua                                 scripts/
  *   serve           permits_serve.lua
  *   free_permits    semaphore_unlock.lua, permits_free.lua
+ *   set_fewer       semaphore_permits.lua
  *   leave           line_leave.lua
  *   client          relock_take, relock_ask, relock_release            lib/lock/call
  *   io              relock_line_hear, fire, listen                     lib/lock/wake/line.c
@@ -30,8 +34,8 @@
  * Left out: what line.pml shows of the line that all locks have (inboxes that open, connections that
  * break, commands without an answer, several threads of a client), and leases that are renewed.
  *
- * Budgets: T0..T2 acquires of the clients, of W0..W2 permits; PERMITS; STOPS, KILLS, CANCELS; R acquires
- * of Redisson. -DPROMPT: permits are kept for a client until it asks, unless it is dead. -DBAD_*: a rule
+ * Budgets: T0..T2 acquires of the clients, of W0..W2 permits; PERMITS; STOPS, KILLS, CANCELS; SETS of one
+ * permit less; R acquires of Redisson; RECHECKS of a client that nobody has told of something. -DPROMPT: permits are kept for a client until it asks, unless it is dead. -DBAD_*: a rule
  * left out.
  */
 #ifndef PERMITS
@@ -67,12 +71,19 @@
 #ifndef R
 #define R 0
 #endif
+#ifndef SETS
+#define SETS 0
+#endif
+#ifndef RECHECKS
+#define RECHECKS 0
+#endif
 
 #define NOBODY 3
 #define WANTS(c) (c == 0 -> W0 : (c == 1 -> W1 : W2))
 
 /* Redis. A place of the line has a client, or NOBODY. */
-byte free = PERMITS, line[3] = NOBODY;
+short free = PERMITS, all = PERMITS;
+byte line[3] = NOBODY;
 byte told = NOBODY, needer = NOBODY, need, first = NOBODY;
 bool kept, inboxed[3];
 byte out[3], foreign_out;
@@ -84,7 +95,7 @@ bool m_now[3], m_first[3], m_free[3];
 mtype = { LEFT, BEHIND, FIRST, LISTENING };
 mtype state[3] = LEFT;
 bool waits[3], asking[3], pending[3], heard[3], dead[3], leaving[3], cancelled[3], knows_lease[3];
-byte stops, kills, cancels;
+byte stops, kills, cancels, sets, rechecks;
 
 /* ---- scripts ------------------------------------------------------------------------------- */
 
@@ -128,22 +139,29 @@ inline publish()
 
 #define NEED(c) (needer == c -> need : 1)
 
-inline serve()
+/* Tells the one at this place of the line that it is first. One that is gone leaves the line. */
+inline tell_first_at(p)
 {
     do
-    :: line[0] == NOBODY -> told = NOBODY; first = NOBODY; needer = NOBODY; kept = false; break
-    :: line[0] != NOBODY && told == line[0] && kept -> break
+    :: line[p] == NOBODY || line[p] == first -> break
+    :: line[p] != NOBODY && line[p] != first && inboxed[line[p]] -> tell_first(line[p]); break
+    :: line[p] != NOBODY && line[p] != first && !inboxed[line[p]] ->
+        if :: p == 0 -> drop_first() :: p == 1 -> line[1] = line[2]; line[2] = NOBODY fi
+    od
+}
+
+#define IS_TOLD (told == line[0] && kept)
+
+inline serve()
+{
+    if
 #ifndef BAD_SILENT_KEEPS_ITS_TURN
     :: line[0] != NOBODY && told == line[0] && !kept -> told = NOBODY; drop_first()
-#else
-    :: line[0] != NOBODY && told == line[0] && !kept -> break
 #endif
-    :: line[0] != NOBODY && told != line[0] && free == 0 ->
-        if
-        :: first != line[0] -> tell_first(line[0]); first = line[0]
-        :: else
-        fi;
-        break
+    :: else
+    fi;
+    do
+    :: line[0] == NOBODY || told == line[0] || free <= 0 -> break
     :: line[0] != NOBODY && told != line[0] && free > 0 && !inboxed[line[0]] ->
 #ifdef BAD_DEAD_STAY
         break
@@ -154,18 +172,23 @@ inline serve()
         if
         :: free >= NEED(line[0]) ->
             if :: !dead[line[0]] -> m_now[line[0]] = true :: else fi;
-            told = line[0]; kept = true;
-#ifndef BAD_SECOND_IS_NOT_TOLD
-            if
-            :: line[1] != NOBODY && first != line[1] -> tell_first(line[1]); first = line[1]
-            :: line[1] == NOBODY -> first = line[0]
-            :: else
-            fi
-#endif
-        :: else -> tell_first(line[0]); first = line[0]
+            told = line[0]; kept = true
+        :: else -> tell_first(line[0])
         fi;
         break
-    od
+    od;
+    if :: free <= 0 && !IS_TOLD -> tell_first_at(0) :: else fi;
+    if
+    :: line[0] == NOBODY -> told = NOBODY; first = NOBODY; needer = NOBODY; kept = false
+    :: line[0] != NOBODY && IS_TOLD ->
+#ifndef BAD_SECOND_IS_NOT_TOLD
+        tell_first_at(1);
+        first = (line[1] != NOBODY -> line[1] : line[0])
+#else
+        skip
+#endif
+    :: line[0] != NOBODY && !IS_TOLD -> first = line[0]
+    fi
 }
 
 /* Dead ones and those that were told long ago do not count. */
@@ -207,8 +230,18 @@ inline look_at_first(c)
 #define IS_NEXT(c) (line[0] == NOBODY || line[0] == c)
 #endif
 
+#define TOO_MANY 3
+
 /* `place`: 0 if it has its permits. */
 inline ask(c)
+{
+    if
+    :: WANTS(c) > all -> place = TOO_MANY
+    :: else -> ask_for_them(c)
+    fi
+}
+
+inline ask_for_them(c)
 {
     look_at_first(c);
     if
@@ -221,12 +254,16 @@ inline ask(c)
         if :: told == c -> told = NOBODY; kept = false :: else fi;
         serve()
     :: else ->
+        asks_again = (IS_IN(c) && line[0] != c);
         if :: IS_IN(c) :: else -> join(c) fi;
         if
         :: line[0] == c -> needer = c; need = WANTS(c); first = c; told = NOBODY; kept = false
-        :: line[0] != c && free > 0 -> serve()
+        :: line[0] != c && (free > 0 || asks_again) ->
+            if :: asks_again -> first = NOBODY :: else fi;
+            serve()
         :: else
         fi;
+        asks_again = false;
         place = (line[0] == c -> 1 : 2);
         if :: place == 2 && told == line[0] && kept && line[1] == c -> place = 1 :: else fi
     fi
@@ -246,6 +283,7 @@ inline leave(c)
 proctype client(byte c; byte calls)
 {
     byte place;
+    bool asks_again;
 
     do
     :: calls == 0 -> break
@@ -265,6 +303,9 @@ look:
                 :: dead[c] -> goto over
                 :: !dead[c] && place == 0 -> state[c] = LEFT; waits[c] = false; pending[c] = false;
                     place = 0; goto use
+                :: !dead[c] && place == TOO_MANY -> waits[c] = false; pending[c] = false; place = 0;
+                    if :: state[c] != LEFT -> leaving[c] = true :: else fi;
+                    state[c] = LEFT; goto next
                 :: !dead[c] && place == 1 && state[c] != LISTENING -> state[c] = FIRST
                 :: !dead[c] && place == 1 && state[c] == LISTENING && told != NOBODY -> state[c] = FIRST
                 :: !dead[c] && place == 2 && !heard[c] -> state[c] = BEHIND
@@ -346,6 +387,23 @@ inline die(c)
 
 inline choose() { if :: c = 0 :: c = 1 :: c = 2 fi }
 
+/* An operator takes one permit away. */
+inline set_fewer()
+{
+    free--; all--;
+#ifndef BAD_NEED_OUTLIVES_THE_NUMBER
+    needer = NOBODY;
+#endif
+    if
+    :: free > 0 -> publish(); serve()
+    :: else ->
+        if
+        :: line[0] != NOBODY && inboxed[line[0]] && !dead[line[0]] -> m_now[line[0]] = true
+        :: else
+        fi
+    fi
+}
+
 proctype fate()
 {
     byte c;
@@ -355,6 +413,9 @@ end:
     :: atomic { kills < KILLS -> kills++; choose(); die(c); inboxed[c] = false; c = 0 }
     :: atomic { cancels < CANCELS -> cancels++; choose();
             if :: waits[c] && !asking[c] -> cancelled[c] = true :: else fi; c = 0 }
+    :: atomic { sets < SETS && all > 0 -> sets++; set_fewer() }
+    :: atomic { rechecks < RECHECKS -> rechecks++; choose();
+            if :: waits[c] && !asking[c] -> pending[c] = true :: else fi; c = 0 }
     od
 }
 
@@ -375,7 +436,7 @@ proctype at_end()
 {
     timeout ->
     assert(!waits[0] && !waits[1] && !waits[2]);
-    assert(free == PERMITS);
+    assert(free == all);
     assert((dead[0] || !IS_IN(0)) && (dead[1] || !IS_IN(1)) && (dead[2] || !IS_IN(2)))
 }
 

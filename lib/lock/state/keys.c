@@ -240,3 +240,15 @@ size_t relock_tokens_write(const struct relock_tokens *tokens, uint64_t number,
     *at = '\0';
     return (size_t)(at - out);
 }
+
+size_t relock_keys_permits_hold(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number)
+{
+    char permits[RELOCK_FIELD_MAX];
+    char *at = out;
+
+    (void)relock_keys_permits(permits, id, number, 0);
+    for (size_t i = 0; i < RELOCK_PERMIT_INDEX; i++)
+        at = write_byte(at, (unsigned char)permits[i]);
+    *at = '\0';
+    return (size_t)(at - out);
+}

@@ -90,6 +90,12 @@ size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char 
 size_t relock_keys_permits(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
                            uint64_t n_permits);
 
+/* What the ids of the permits of this hold begin with, in hex: the first
+ * RELOCK_PERMIT_CLIENT_DIGITS of these are the same for all holds of the client. */
+#define RELOCK_PERMIT_CLIENT_DIGITS ((size_t)2 * RELOCK_PERMIT_CLIENT_LEN)
+#define RELOCK_PERMIT_HOLD_DIGITS ((size_t)2 * RELOCK_PERMIT_INDEX)
+size_t relock_keys_permits_hold(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number);
+
 /* The inbox of a client: the channel on which it is told that it is its turn. */
 size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id);
 

@@ -133,6 +133,7 @@ static void more_than_all_permits_are_refused_at_once(void **state)
     assert_result(take(lock, 1), RELOCK_OK);
     assert_result(take_within(lock, 3, LONG_MS), RELOCK_E_INVALID);
     assert_result(take_within(lock, RELOCK_PERMITS_MAX + 1, LONG_MS), RELOCK_E_INVALID);
+    assert_result(take_within(lock, (uint64_t)-1, LONG_MS), RELOCK_E_INVALID);
     assert_result(take_within(plain, 1, 0), RELOCK_E_INVALID);
     assert_result(relock_semaphore_set(plain, 1), RELOCK_E_UNSUPPORTED);
     assert_result(relock_semaphore_set(lock, (uint64_t)RELOCK_SEMAPHORE_MAX + 1), RELOCK_E_INVALID);

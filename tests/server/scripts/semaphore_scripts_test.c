@@ -262,6 +262,30 @@ static void reading_publishes_only_what_came_back(void **state)
     end_with(f, 2);
 }
 
+/* ---- the search for deadlocks ---------------------------------------------------------------- */
+
+/* It names the holds, with how many permits each has, and first how many permits there are in all.
+ */
+static void a_search_counts_no_permit_that_has_expired(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_with(f, 5);
+    assert_int_equal(probe_int(f->probe, "ZADD " OUT " 1 abcdefghijklmn12 "
+                                         "92233720368547 abcdefghijklmn34 "
+                                         "92233720368547 abcdefghijklmn56 "
+                                         "92233720368547 another"),
+                     4);
+    assert_string_equal(script_list(f->probe, relock_script_waits_behind.body, "orders",
+                                    SCRIPT_ARGS("", "permits", "256", "")),
+                        "9 6162636465666768696a6b6c6d6e:2");
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_string_equal(script_list(f->probe, relock_script_waits_behind.body, "orders",
+                                    SCRIPT_ARGS("", "permits", "256", "")),
+                        "0 6162636465666768696a6b6c6d6e:2");
+    assert_int_equal(probe_int(f->probe, "DEL " OUT), 1);
+}
+
 /* ---- the line ------------------------------------------------------------------------------ */
 
 static struct listener *client(struct fixture *f, const char *id)
@@ -394,6 +418,7 @@ int main(void)
         SERVER_TEST(a_permit_comes_back_once),
         SERVER_TEST(permits_that_are_out_count_when_the_number_is_set_first),
         SERVER_TEST(reading_publishes_only_what_came_back),
+        SERVER_TEST(a_search_counts_no_permit_that_has_expired),
         SERVER_TEST(the_one_behind_the_told_is_told_when_another_leaves),
         SERVER_TEST(one_that_is_gone_is_not_first),
         SERVER_TEST(one_that_asks_again_finds_who_is_gone),

@@ -26,21 +26,24 @@ static size_t lock(const char *name)
 }
 
 /* The owner whose client is `id` waits for this lock. */
-static size_t wait_for(const char *name, const char *id, uint64_t at_us, uint64_t beat)
+static size_t wait_for(const char *name, const char *id, uint64_t at_us)
 {
-    size_t wait = relock_graph_add_wait(&graph, id, 1, at_us, lock(name));
-
-    graph.waits[wait].beat = beat;
-    return wait;
+    return relock_graph_add_wait(&graph, id, 1, at_us, lock(name));
 }
 
-/* .. and its hold of that number is on this lock. */
-static void hold(const char *name, const char *number, size_t wait)
+/* .. and its hold of that number is on this lock, as a hash with this beat says. */
+static void hold_of(const char *name, const char *number, size_t wait, uint64_t beat)
 {
     const char *id = graph.waits[wait].id;
     size_t at = relock_graph_add_hold(&graph, lock(name), id, strlen(id), number, strlen(number));
 
     graph.holds[at].wait = wait;
+    graph.holds[at].beat = beat;
+}
+
+static void hold(const char *name, const char *number, size_t wait)
+{
+    hold_of(name, number, wait, 0);
 }
 
 /* One look: "us" holds a and waits for b; "them" holds b and waits for a. Returns our wait. */
@@ -50,11 +53,11 @@ static size_t look(const char *their_number, uint64_t their_serial, uint64_t the
     size_t us, them;
 
     relock_graph_clear(&graph);
-    us = wait_for("b", "us", 20, 0);
-    them = wait_for("a", "them", their_at_us, their_beat);
+    us = wait_for("b", "us", 20);
+    them = wait_for("a", "them", their_at_us);
     graph.waits[them].serial = their_serial;
     hold("a", "7", us);
-    hold("b", their_number, them);
+    hold_of("b", their_number, them, their_beat);
     return us;
 }
 
@@ -86,19 +89,19 @@ static void of_two_waits_of_the_same_time_one_is_the_victim(void **state)
 
 static void a_chain_that_ends_is_no_cycle(void **state)
 {
-    size_t us = wait_for("b", "us", 20, 0);
+    size_t us = wait_for("b", "us", 20);
 
     (void)state;
     hold("a", "7", us);
     assert_null(relock_graph_search(&graph, us));
-    hold("b", "9", wait_for("c", "them", 10, 1));
+    hold("b", "9", wait_for("c", "them", 10));
     assert_null(relock_graph_search(&graph, us));
 }
 
 /* A hold that is left behind on the lock for which its owner waits. */
 static void an_owner_does_not_wait_for_itself(void **state)
 {
-    size_t us = wait_for("b", "us", 20, 0);
+    size_t us = wait_for("b", "us", 20);
 
     (void)state;
     hold("b", "7", us);
@@ -107,13 +110,13 @@ static void an_owner_does_not_wait_for_itself(void **state)
 
 static void each_of_several_readers_is_followed(void **state)
 {
-    size_t us = wait_for("shelf", "us", 20, 0);
+    size_t us = wait_for("shelf", "us", 20);
     struct relock_proof *proof;
 
     (void)state;
     hold("a", "7", us);
-    hold("shelf", "8", wait_for("elsewhere", "one", 10, 1));
-    hold("shelf", "9", wait_for("a", "two", 11, 1));
+    hold("shelf", "8", wait_for("elsewhere", "one", 10));
+    hold("shelf", "9", wait_for("a", "two", 11));
     proof = relock_graph_search(&graph, us);
     assert_non_null(proof);
     assert_string_equal(proof->steps[0].field, "9");
@@ -175,6 +178,127 @@ static void the_log_says_who_waits_for_what(void **state)
     free(proof);
 }
 
+/* A look reads some holds of an owner in one hash and some in another. */
+static void a_wait_is_proved_by_the_beats_of_the_hash_that_named_the_hold(void **state)
+{
+    struct relock_proof *proof = relock_graph_search(&graph, look("9", 1, 10, 4));
+    size_t us, them;
+
+    (void)state;
+    assert_non_null(proof);
+    assert_int_equal(relock_proof_check(proof, &graph, look("9", 1, 10, 5)), RELOCK_PROOF_OPEN);
+    us = look("9", 1, 10, 5);
+    them = relock_graph_find(&graph, "them", 1);
+    hold_of("elsewhere", "10", them, 50);
+    assert_int_equal(relock_proof_check(proof, &graph, us), RELOCK_PROOF_OPEN);
+    free(proof);
+}
+
+/* ---- waits for permits ----------------------------------------------------------------------- */
+
+/* The owner waits for `need` permits of a semaphore that has `n_all`. */
+static size_t wait_for_permits(const char *name, const char *id, uint64_t at_us, uint64_t need,
+                               uint64_t n_all)
+{
+    size_t wait = wait_for(name, id, at_us);
+
+    graph.waits[wait].need = need;
+    graph.locks[graph.waits[wait].lock].n_all = n_all;
+    return wait;
+}
+
+static void hold_permits(const char *name, const char *number, size_t wait, uint64_t n)
+{
+    hold_of(name, number, wait, 1);
+    graph.holds[graph.n_holds - 1].n = n;
+}
+
+static size_t n_steps_of(size_t wait)
+{
+    struct relock_proof *proof = relock_graph_search(&graph, wait);
+    size_t n = proof ? proof->n : 0;
+
+    free(proof);
+    return n;
+}
+
+/* "us" holds a and wants `need` of `n_all` permits; "them" holds `n` of these and wants a. */
+static size_t look_at_permits(uint64_t need, uint64_t n_all, uint64_t n)
+{
+    size_t us, them;
+
+    relock_graph_clear(&graph);
+    us = wait_for_permits("permits", "us", 20, need, n_all);
+    them = wait_for("a", "them", 10);
+    hold("a", "7", us);
+    hold_permits("permits", "9", them, n);
+    return us;
+}
+
+static void a_wait_for_permits_is_blocked_if_too_few_others_are_left(void **state)
+{
+    (void)state;
+    assert_int_equal(n_steps_of(look_at_permits(1, 3, 3)), 2);
+    assert_int_equal(n_steps_of(look_at_permits(2, 3, 2)), 2);
+    assert_int_equal(n_steps_of(look_at_permits(1, 3, 2)), 0); /* one is free, or will be */
+    assert_int_equal(n_steps_of(look_at_permits(4, 3, 3)), 0); /* it is refused by itself */
+    assert_int_equal(n_steps_of(look_at_permits(1, 0, 3)), 0); /* their number is not known */
+}
+
+static void an_owner_may_wait_for_its_own_permits(void **state)
+{
+    size_t us = wait_for_permits("permits", "us", 20, 2, 2);
+
+    (void)state;
+    hold_permits("permits", "7", us, 1);
+    assert_int_equal(n_steps_of(us), 1);
+    graph.waits[us].need = 1;
+    assert_int_equal(n_steps_of(us), 0);
+}
+
+/* The proof has all of them, and the wait goes on if one is gone. */
+static void all_owners_of_permits_have_to_be_blocked(void **state)
+{
+    size_t us = wait_for_permits("permits", "us", 20, 1, 2);
+    size_t one = wait_for("a", "one", 10), two = wait_for("a", "two", 11);
+
+    (void)state;
+    hold("a", "7", us);
+    hold_permits("permits", "8", one, 1);
+    assert_int_equal(n_steps_of(us), 0);
+    hold_permits("permits", "9", two, 1);
+    assert_int_equal(n_steps_of(us), 4);
+    graph.waits[two].is_over = true;
+    assert_int_equal(n_steps_of(us), 0);
+}
+
+/* "three" is behind the deadlock of "us" and "them", though it is the youngest. */
+static void a_wait_behind_a_deadlock_is_not_its_victim(void **state)
+{
+    size_t us = look_at_permits(1, 1, 1), three = wait_for("a", "three", 30);
+
+    (void)state;
+    hold("b", "1", three);
+    assert_int_equal(n_steps_of(three), 0);
+    assert_int_equal(n_steps_of(us), 2);
+}
+
+/* Further looks see the number of permits, and how many each hold has, anew. */
+static void more_permits_end_a_proof(void **state)
+{
+    struct relock_proof *proof = relock_graph_search(&graph, look_at_permits(1, 2, 2));
+
+    (void)state;
+    assert_non_null(proof);
+    assert_int_equal(relock_proof_check(proof, &graph, look_at_permits(1, 2, 2)),
+                     RELOCK_PROOF_OPEN);
+    assert_int_equal(relock_proof_check(proof, &graph, look_at_permits(1, 3, 2)),
+                     RELOCK_PROOF_GONE);
+    assert_int_equal(relock_proof_check(proof, &graph, look_at_permits(1, 2, 1)),
+                     RELOCK_PROOF_GONE);
+    free(proof);
+}
+
 static size_t ring(unsigned n)
 {
     char name[16], id[16];
@@ -186,7 +310,7 @@ static size_t ring(unsigned n)
 
         snprintf(id, sizeof(id), "%u", i);
         snprintf(name, sizeof(name), "lock%u", (i + 1) % n);
-        wait = wait_for(name, id, i == 0 ? 1000 : i, 1);
+        wait = wait_for(name, id, i == 0 ? 1000 : i);
         first = i == 0 ? wait : first;
         snprintf(name, sizeof(name), "lock%u", i);
         hold(name, "7", wait);
@@ -236,6 +360,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_hold_or_another_wait_is_another_cycle, begin,
                                         begin),
         cmocka_unit_test_setup_teardown(the_log_says_who_waits_for_what, begin, begin),
+        cmocka_unit_test_setup_teardown(
+            a_wait_is_proved_by_the_beats_of_the_hash_that_named_the_hold, begin, begin),
+        cmocka_unit_test_setup_teardown(a_wait_for_permits_is_blocked_if_too_few_others_are_left,
+                                        begin, begin),
+        cmocka_unit_test_setup_teardown(an_owner_may_wait_for_its_own_permits, begin, begin),
+        cmocka_unit_test_setup_teardown(all_owners_of_permits_have_to_be_blocked, begin, begin),
+        cmocka_unit_test_setup_teardown(a_wait_behind_a_deadlock_is_not_its_victim, begin, begin),
+        cmocka_unit_test_setup_teardown(more_permits_end_a_proof, begin, begin),
         cmocka_unit_test_setup_teardown(a_cycle_of_64_is_found_and_no_longer_one, begin, begin),
         cmocka_unit_test_setup_teardown(a_graph_has_a_limit, begin, begin),
     };

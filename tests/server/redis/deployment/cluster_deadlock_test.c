@@ -66,6 +66,27 @@ static void one_of_two_clients_is_refused(void **state)
     one_of_two_clients_is_refused_of(*state, relock_wrlock_new);
 }
 
+/* `command` of as many semaphores as the test may use, with one permit each. */
+static void run_of_all(struct clustered *c, const char *command)
+{
+    char name[24];
+
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof(name), "orders:%d", i);
+        (void)probe_text(c->cluster->node[owner_of(c, name)].probe, command, name);
+    }
+}
+
+/* Each client asks one node for the permits, and another one for the waits of their owners. */
+static void owners_of_permits_are_found_at_other_nodes(void **state)
+{
+    struct clustered *c = *state;
+
+    run_of_all(c, "SET %s 1");
+    one_of_two_clients_is_refused_of(c, relock_semaphore_new);
+    run_of_all(c, "DEL %s");
+}
+
 /* The node has the hash of the first wait, and the lock that the second one is for. */
 static void the_cycle_closes_after_a_master_died(void **state)
 {
@@ -101,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(one_of_two_clients_is_refused),
+        CLUSTER_TEST(owners_of_permits_are_found_at_other_nodes),
         CLUSTER_TEST(the_cycle_closes_after_a_master_died),
         CLUSTER_TEST(the_cycle_is_closed_while_a_slot_moves),
     };
