@@ -22,8 +22,8 @@
  *
  * -DOUTSIDER: owner 2 does not want the lock, but keeps its permit for a while; -DTIMEOUTS=n waits of the
  * owners 0 and 2 end by themselves; -DADDS=n permits are added, -DTAKES=n are taken away again;
- * -DLAPSES=n permits of owner 2 expire, which the next script that wants permits finds. -DBAD_*: a rule
- * left out.
+ * -DLAPSES=n permits of owner 2 expire, which the next script that wants permits finds; -DLOOKS. -DBAD_*: a
+ * rule left out.
  */
 #ifndef TIMEOUTS
 #define TIMEOUTS 0
@@ -36,6 +36,9 @@
 #endif
 #ifndef LAPSES
 #define LAPSES 0
+#endif
+#ifndef LOOKS
+#define LOOKS 1
 #endif
 
 /* Redis: who has a permit that is out, whose has expired; all permits; who has the lock. */
@@ -134,7 +137,11 @@ inline look_at_permits(nth)
 
 inline look_at_hash(o, nth)
 {
+#ifdef BAD_NOT_PUBLISHED
+    l_waits[o] = hash[o] && o == 1;     /* nobody finds the holders of permits */
+#else
     l_waits[o] = hash[o];
+#endif
     if
     :: nth == 2 -> grown[o] = 0
     :: nth == 3 && grown[o] < 2 -> l_waits[o] = false
@@ -162,16 +169,20 @@ inline look(nth)
     od
 }
 
-/* Of the client of owner 1. It looks again as long as that waits. */
+/* Of the client of owner 1. It looks at any time, and once more when nothing else happens. */
 proctype seeker()
 {
-    byte asked;
+    byte asked, n_looks, n_last;
     short l_all;
     bool l_lock, real, l_out[3], l_waits[3];
 
 end:
     do
-    :: atomic { waits[1] && hash[1] && !refused -> skip }
+    :: atomic {
+            if
+            :: waits[1] && hash[1] && !refused && n_looks < LOOKS -> n_looks++
+            :: timeout && waits[1] && hash[1] && !refused && n_last == 0 -> n_last = 1
+            fi }
         look(1);
         if :: !IS_STUCK -> goto next :: else fi;
         atomic { real = IS_DEADLOCKED };

@@ -51,8 +51,9 @@ STEP void reach(struct search *search, struct relock_resource *resource,
     search->last = resource;
 }
 
-/* The owner stands in the way of those that wait for `resource`. But a wait for permits may end when
- * any of their owners gives some back. Only Redis knows these, so lib/deadlock searches there. */
+/* The owner stands in the way of those that wait for `resource`. But a wait for permits may end
+ * when any of their owners gives some back. Only Redis knows these, so lib/deadlock searches there.
+ */
 STEP void follow(struct search *search, struct relock_resource *resource, uint64_t owner)
 {
     const struct relock_waiter *at;
