@@ -37,25 +37,33 @@ choose()
 # What `all` runs is divided: a half of the tests for each sanitizer.
 choose_for_sanitizer()
 {
-    local which=first name
+    local which=first
 
     chosen=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop)
     [[ $long == no ]] || return 0
     chosen+=(--no-suite script --no-suite bench --no-suite long)
     # What chaos finds are schedules, and tsan has more of them.
     [[ $1 == tsan ]] || chosen+=(--no-suite chaos)
-    [[ $halves == yes ]] || return 0
     [[ $1 == asan ]] || which=second
+    choose_half "$1" "$which" server,faults
+}
+
+# Of these suites, `all` chooses only a half. Folder of the build, which half, suites.
+choose_half()
+{
+    local name
+
+    [[ $halves == yes ]] || return 0
     while read -r name; do
         chosen+=("$name")
-    done < <(tests/run/half.py "$out/$1" "$which" "${chosen[@]}")
+    done < <(tests/run/half.py "$out/$1" "$2" "$3" "${chosen[@]}")
 }
 
 build()
 {
     case $1 in
-    asan) configure gcc asan -Db_sanitize=address,undefined ;;
-    tsan) configure gcc tsan -Db_sanitize=thread ;;
+    asan) configure gcc asan -Db_sanitize=address,undefined "${for_sanitizer[@]}" ;;
+    tsan) configure gcc tsan -Db_sanitize=thread "${for_sanitizer[@]}" ;;
     esac || return
     choose "$1"
     case $1 in
