@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""The two halves of a divided step together run every test.
+
+usage: half_test.py TESTS BUILD
+
+TESTS is the folder tests/, BUILD this build.
+"""
+import collections
+import pathlib
+import sys
+import unittest
+
+TESTS, BUILD = sys.argv[1:]
+sys.path.insert(0, str(pathlib.Path(TESTS) / "run"))
+import half
+import suites
+
+DIVIDED = ["server", "faults"]
+TESTS_OF_BUILD = suites.listed(BUILD, [])
+suites.listed = lambda folder, arguments: TESTS_OF_BUILD  # it takes seconds
+
+
+def names_of(tests):
+    return collections.Counter(test.partition(" / ")[2] for test in tests)
+
+
+class HalfTest(unittest.TestCase):
+    def names(self, which, other_turn):
+        half.is_other_turn = lambda: other_turn
+        return half.names(BUILD, which, DIVIDED, [])
+
+    def test_a_divided_test_is_in_one_half_and_any_other_in_both(self):
+        both = [test for test in TESTS_OF_BUILD if suites.Progress.suite(test) not in DIVIDED]
+        first, second = self.names("first", False), self.names("second", False)
+        self.assertEqual(
+            collections.Counter(first + second), names_of(TESTS_OF_BUILD) + names_of(both)
+        )
+        self.assertLess(abs(len(first) - len(second)), 2)
+
+    def test_the_halves_change_places(self):
+        self.assertEqual(self.names("first", True), self.names("second", False))
+        self.assertEqual(self.names("second", True), self.names("first", False))
+        self.assertNotEqual(self.names("first", True), self.names("first", False))
+
+
+unittest.main(argv=sys.argv[:1])
