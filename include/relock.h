@@ -1560,9 +1560,11 @@ RELOCK_API int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min
  *
  * Those libraries publish nothing, so waiters sleep until Redis reports a change of the key. If
  * Redis cannot report it, they poll as for a spin lock: the user may not use CLIENT TRACKING, or
- * RELOCK_NO_TRACKING is set. Clients with RELOCK_ANNOUNCE_PLAIN also wake each other. Redis stores
- * no levels: relock_hold_count() and relock_who_holds() report the levels of the caller's own hold
- * while Redis has it, and 1 for any other holder.
+ * RELOCK_NO_TRACKING is set. Clients with RELOCK_ANNOUNCE_PLAIN also wake each other. While another
+ * library uses the lock as well, waiters leave it alone for 128 ms now and then, so that waiters
+ * that poll find it free: docs/sharing.md. Redis stores no levels: relock_hold_count() and
+ * relock_who_holds() report the levels of the caller's own hold while Redis has it, and 1 for any
+ * other holder.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.

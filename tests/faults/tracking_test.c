@@ -284,11 +284,11 @@ static struct relock_lock *plainlock(struct faults *t)
 static struct actor *falls_asleep(struct faults *t, struct relock_lock *lock)
 {
     struct actor *waiting = actor_start();
-    size_t n_read = proxy_count(t->proxy, "plain_inspect");
+    size_t n_read = proxy_count(t->proxy, "plain_watch");
 
     assert_true(plain_peer_lock(t->f->probe, "orders", PLAIN_PEER, LONG_MS));
     actor_begin_lock(waiting, lock);
-    assert_true(proxy_counts(t->proxy, "plain_inspect", n_read + 1));
+    assert_true(proxy_counts(t->proxy, "plain_watch", n_read + 1));
     let_pass(200);
     return waiting;
 }
@@ -304,10 +304,30 @@ static void a_report_before_the_reply_to_a_waiter_counts(void **state)
     assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
     assert_gets_in(waiting, lock);
     assert_result(relock_spinlock_set_pauses(lock, LONG_MS, LONG_MS), RELOCK_OK);
-    read = proxy_next(t->proxy, PROXY_HOLD_REPLY, "plain_inspect");
+    read = proxy_next(t->proxy, PROXY_HOLD_REPLY, "plain_watch");
     waiting = falls_asleep(t, lock);
     assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
     let_pass(50);
+    proxy_let_go(read);
+    assert_gets_in(waiting, lock);
+}
+
+/* It was released between the refusal and the read, so nothing more is reported. */
+static void a_lock_that_is_free_when_it_is_read_is_a_signal(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = plainlock(t);
+    struct actor *waiting = falls_asleep(t, lock);
+    struct proxy_rule *read;
+
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    assert_gets_in(waiting, lock);
+    assert_result(relock_spinlock_set_pauses(lock, LONG_MS, LONG_MS), RELOCK_OK);
+    read = proxy_next(t->proxy, PROXY_HOLD, "plain_watch");
+    assert_true(plain_peer_lock(t->f->probe, "orders", PLAIN_PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(proxy_met(read, 1));
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
     proxy_let_go(read);
     assert_gets_in(waiting, lock);
 }
@@ -336,9 +356,9 @@ static void a_waiter_sleeps_again_when_there_is_a_subscriber(void **state)
 
     assert_result(relock_spinlock_set_pauses(lock, LONG_MS, LONG_MS), RELOCK_OK);
     waiting = falls_asleep(t, lock);
-    n_read = proxy_count(t->proxy, "plain_inspect");
+    n_read = proxy_count(t->proxy, "plain_watch");
     proxy_cut(t->proxy, "SUBSCRIBE");
-    assert_true(proxy_counts(t->proxy, "plain_inspect", n_read + 1));
+    assert_true(proxy_counts(t->proxy, "plain_watch", n_read + 1));
     let_pass(50);
     assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
     assert_gets_in(waiting, lock);
@@ -363,6 +383,7 @@ int main(void)
         FAULT_TEST(a_loss_without_a_pipeline_is_found_when_there_is_one),
         FAULT_TEST(two_readers_do_not_answer_each_other),
         FAULT_TEST(a_report_before_the_reply_to_a_waiter_counts),
+        FAULT_TEST(a_lock_that_is_free_when_it_is_read_is_a_signal),
         FAULT_TEST(a_waiter_polls_while_there_is_no_subscriber),
         FAULT_TEST(a_waiter_sleeps_again_when_there_is_a_subscriber),
     };

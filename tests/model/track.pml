@@ -17,9 +17,10 @@
  *   renew            relock_watchdog_renew                      lib/lock/hold/watchdog.c
  *   hear()           relock_watchdog_hear                        lib/lock/hold/watchdog.c
  *   down, up         relock_watchdog_tracking                        lib/lock/hold/watchdog.c
- *   watch, on_read   watch, on_read                             lib/lock/wake/vigil.c
+ *   watch, on_read   watch, on_read, hear                       lib/lock/wake/vigil.c
+ *   room             relock_room_begin                          lib/lock/wake/room.c
  *   ask              relock_ask                                 lib/lock/call/ask.c
- *   serve()          a script, or HEXISTS                       scripts/renew.lua plain_inspect.lua
+ *   serve()          a script, or HEXISTS                       scripts/renew.lua plain_watch.lua
  *
  * Left out: time. A renewal may come at any moment; of the -DRENEWALS=n of each holder, the last one
  * comes after the lock was deleted, unless with -DEARLY.
@@ -27,13 +28,17 @@
  * -DHOLDERS: clients that share the lock; -DCHANGES=n of other programs, which leave the holds;
  * -DLEVELS=n changes by the holders, over other connections; -DDELETES=n; -DDOWNS=n ends of the
  * connection for reports, -DLOSSES=n reports that are lost; -DTURNS=n: how often another program
- * holds the lock for which client 0 waits. -DBAD_*: a rule left out.
+ * holds the lock for which client 0 waits; -DROOMS=n: how often that leaves it to others. -DBAD_*: a
+ * rule left out.
  */
 #ifndef HOLDERS
 #define HOLDERS 0
 #endif
 #ifndef TURNS
 #define TURNS 0
+#endif
+#ifndef ROOMS
+#define ROOMS 0
 #endif
 #ifndef CHANGES
 #define CHANGES 0
@@ -73,7 +78,7 @@ bool held[CLIENTS];    /* the hold of each holder, or for a waiter [1]: of the o
 bool tracks[CLIENTS];  /* CLIENT TRACKING is on, and leads to a connection that exists */
 bool tracked[CLIENTS];   /* the key is in the table of that connection */
 
-byte n_changes, n_levels, n_deletes, n_downs, n_losses, n_turns;
+byte n_changes, n_levels, n_deletes, n_downs, n_losses, n_turns, n_rooms;
 byte n_commands, n_events;
 bool others_done;
 
@@ -215,22 +220,34 @@ proctype holder(byte me)
 proctype waiter()
 {
     byte c;
-    bool signalled = true, wanted, in_flight, asleep, up = true;
+    bool signalled = true, wanted, in_flight, asleep, up = true, in_room;
     mtype answer;
 
     do
-    :: atomic { signalled ->                                                   /* ask */
-            signalled = false; asleep = false;
+    :: atomic { signalled && !in_room && n_rooms < ROOMS ->                    /* room */
+            n_rooms++; in_room = true;
+#ifdef BAD_ROOM_EATS_THE_SIGNAL
+            signalled = false;
+#endif
+            if :: !in_flight && !asleep -> wanted = true :: else fi }
+    :: atomic { in_room -> in_room = false }                                   /* its end */
+    :: atomic { signalled && !in_room ->                                       /* ask */
+            signalled = false;
             if
             :: !held[1] -> break
-            :: held[1] -> wanted = true
+            :: held[1] && asleep -> skip /* it is watched since a room */
+            :: held[1] && !asleep -> wanted = true
             fi }
     :: atomic { wanted && up && !in_flight ->                                  /* watch */
             request[0]!CHECK; wanted = false; in_flight = true; asleep = true }
     :: atomic { reply[0]?answer ->                                             /* on_read */
             in_flight = false;
             if
-            :: answer == GONE && asleep -> asleep = false; signalled = true
+#ifdef BAD_FREE_IS_WATCHED_ON
+            :: answer == GONE && asleep -> skip
+#else
+            :: answer == GONE && asleep && !in_room -> asleep = false; signalled = true
+#endif
             :: else
             fi;
             answer = 0 }
@@ -238,7 +255,8 @@ proctype waiter()
 #ifdef BAD_MESSAGE_BEFORE_REPLY
             if :: !in_flight -> asleep = false; signalled = true :: else fi
 #else
-            asleep = false; signalled = true
+            asleep = false; signalled = true;
+            if :: in_room && !in_flight -> wanted = true :: else fi
 #endif
             }
     :: atomic { up && n_downs < DOWNS ->                                       /* down */

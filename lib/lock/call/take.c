@@ -65,8 +65,21 @@ int relock_waiter_ended(struct relock_acquire *acquire)
 static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    return now_ms < relock_resource_contention(acquire->waiter.queues_on)->yields_until_ms &&
+    return now_ms < relock_resource_yields_until(acquire->waiter.queues_on) &&
            now_ms < acquire->deadline_ms;
+}
+
+/* Whether the waiter, which would ask now, leaves the lock to those of other libraries. If nobody
+ * here has wanted the lock lately, they had their chance. */
+static bool leaves_room(const struct relock_acquire *acquire, uint64_t now_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+    uint64_t asked_ms = relock_resource_contention(queue)->asked_ms;
+
+    return now_ms < acquire->deadline_ms &&
+           (acquire->waiter.has_asked || now_ms < asked_ms + RELOCK_ROOM_MS) &&
+           relock_room_begin(acquire->client, queue, now_ms);
 }
 
 /* The interval between two attempts of the head: it polls if not every release is published or
@@ -110,6 +123,7 @@ static enum relock_waiter_step plan_sleep(struct relock_acquire *acquire, uint64
     struct relock_resource *resource = acquire->waiter.queues_on;
     const struct relock_contention *contention = relock_resource_contention(resource);
     struct relock_stats *stats = &acquire->client->guarded.stats;
+    uint64_t yields_until_ms = relock_resource_yields_until(resource);
     bool is_head = resource->queue == &acquire->waiter && !resource->holder;
     uint64_t recheck_ms = RELOCK_NEVER;
 
@@ -123,9 +137,9 @@ static enum relock_waiter_step plan_sleep(struct relock_acquire *acquire, uint64
         return RELOCK_WAITER_LOOKS;
     }
     *until_ms = relock_clock_sooner(*until_ms, recheck_ms);
-    if (yields(acquire, now_ms) && contention->yields_until_ms < *until_ms &&
+    if (yields(acquire, now_ms) && yields_until_ms < *until_ms &&
         relock_resource_may_ask(resource, &acquire->waiter))
-        *until_ms = contention->yields_until_ms;
+        *until_ms = yields_until_ms;
     if (is_head)
         stats->waits++;
     acquire->has_slept = is_head;
@@ -135,8 +149,12 @@ static enum relock_waiter_step plan_sleep(struct relock_acquire *acquire, uint64
 
 void relock_waiter_woken(struct relock_acquire *acquire)
 {
-    if (acquire->has_slept && acquire->waiter.queues_on->retry == RELOCK_RETRY_FOR_MESSAGE)
-        acquire->client->guarded.stats.wakes++;
+    struct relock_resource *queue = acquire->waiter.queues_on;
+
+    if (!acquire->has_slept || queue->retry != RELOCK_RETRY_FOR_MESSAGE)
+        return;
+    acquire->client->guarded.stats.wakes++;
+    queue->retry = RELOCK_RETRY_PENDING; /* the waiter may sleep on first, while others go first */
 }
 
 /* A head waits for a message, and may read it itself. */
@@ -158,14 +176,17 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t until_ms)
 
 /*
  * Every call asks at least once, however short its time. A fair waiter asks again at its deadline:
- * since its last attempt others may have acquired the lock with a shorter lease.
+ * since its last attempt others may have acquired the lock with a shorter lease. So does a waiter
+ * that leaves room: others may not have used that.
  */
 static bool has_tried_enough(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (acquire->resource->kind->is_queued)
-        return relock_resource_contention(acquire->waiter.queues_on)->asked_ms >=
-               acquire->deadline_ms;
+    const struct relock_contention *contention =
+        relock_resource_contention(acquire->waiter.queues_on);
+
+    if (acquire->resource->kind->is_queued || contention->room.ends_ms > acquire->deadline_ms)
+        return contention->asked_ms >= acquire->deadline_ms;
     return acquire->waiter.has_asked;
 }
 
@@ -180,7 +201,7 @@ enum relock_waiter_step relock_waiter_next(struct relock_acquire *acquire, uint6
         if (is_late && acquire->resource->kind->is_queued)
             relock_resource_signal(acquire->waiter.queues_on, false);
         may_ask = relock_resource_may_ask(acquire->waiter.queues_on, &acquire->waiter) &&
-                  !yields(acquire, now_ms);
+                  !yields(acquire, now_ms) && !leaves_room(acquire, now_ms);
     }
     if (may_ask)
         return RELOCK_WAITER_ASKS;

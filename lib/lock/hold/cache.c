@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "lock/state/events.h"
 #include "lock/wake/listener.h"
+#include "lock/wake/wake.h"
 
 #include <assert.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static struct relock_waiter *next_owner(const struct relock_client *client,
 {
     struct relock_waiter *head = hold->resource->queue;
 
-    if (!hold->resource->kind->is_handed_off)
+    if (!hold->resource->kind->is_handed_off || relock_room_is_due(hold->resource, now_ms))
         return NULL;
     while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
         head = head->next;

@@ -151,7 +151,7 @@ uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint
         relock_clock_sooner(relock_clock_after(contention->asked_ms, pause_ms),
                             relock_resource_after_lease(contention->lease_end_ms, place));
 
-    return relock_clock_later(at_ms, contention->yields_until_ms);
+    return relock_clock_later(at_ms, relock_resource_yields_until(resource));
 }
 
 void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms)

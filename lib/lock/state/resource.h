@@ -180,7 +180,8 @@ enum relock_vigil_state {
     RELOCK_VIGIL_WANTED,   /* the I/O thread is to begin it */
     RELOCK_VIGIL_SENT,     /* its command is in flight */
     RELOCK_VIGIL_OUTDATED, /* the same, and its answer does not count */
-    RELOCK_VIGIL_ON,       /* the lock is held, and Redis reports when it is not any more */
+    RELOCK_VIGIL_ON, /* Redis reports when the lock is not held any more; in a room, when it is
+                        not free any more */
 };
 
 /* Whether Redis reports the next change of the lock to waiters. Changed by vigil.c alone. */
@@ -193,6 +194,17 @@ struct relock_vigil {
     uint64_t not_before_ms;            /* when it may begin again */
     uint32_t pause_ms;                 /* see wake.h */
     struct relock_task task;           /* posted while WANTED */
+};
+
+/* Whether another library shares a plain lock, and until when this client leaves it alone. Changed
+ * by room.c alone. */
+struct relock_room {
+    uint64_t neighbours_until_ms; /* so long after a token of another library was read */
+    uint64_t theirs_ms;           /* when it was read, and none of this library since; or 0 */
+    uint64_t ends_ms;             /* no waiter asks before, unless its time is over sooner */
+    uint64_t ahead_ms; /* the clock of the server less that of this process; may have wrapped */
+    uint64_t error_ms; /* `ahead_ms` is wrong by no more than half of this */
+    uint64_t fresh_until_ms; /* then a worse reading of that clock replaces this one */
 };
 
 /*
@@ -214,6 +226,7 @@ struct relock_contention {
     struct relock_subscription subscription; /* to the channel of the lock */
     struct relock_subscription inbox;  /* of a primary, in a cluster: for messages of the line */
     struct relock_vigil vigil;         /* of a primary */
+    struct relock_room room;           /* the same */
     struct relock_listener *listeners; /* of layers above, see listener.h */
     struct relock_search search;
 };
@@ -321,6 +334,14 @@ static inline const struct relock_contention *
 relock_resource_contention(const struct relock_resource *resource)
 {
     return resource->contention ? resource->contention : &relock_no_contention;
+}
+
+/* Until when no waiter asks, because other processes go first. */
+static inline uint64_t relock_resource_yields_until(const struct relock_resource *resource)
+{
+    const struct relock_contention *contention = relock_resource_contention(resource);
+
+    return relock_clock_later(contention->yields_until_ms, contention->room.ends_ms);
 }
 
 /* To be changed: makes it for this resource and for its primary if they have none. Returns NULL

@@ -109,6 +109,9 @@ uint64_t relock_request_recheck_ms(const struct relock_resource *resource);
 void relock_request_inspect(struct relock_request *request, const struct relock_resource *resource,
                             uint64_t number);
 
+/* Reads a plain lock for a waiter: see vigil.c. */
+void relock_request_watch(struct relock_request *request, const struct relock_resource *resource);
+
 /* Frees the lock while it is held by `field`. */
 void relock_request_force_unlock(struct relock_request *request,
                                  const struct relock_resource *resource, const char *field,

@@ -326,6 +326,11 @@ void relock_request_inspect(struct relock_request *request, const struct relock_
     add_side(request, resource);
 }
 
+void relock_request_watch(struct relock_request *request, const struct relock_resource *resource)
+{
+    begin(request, &relock_script_plain_watch, resource);
+}
+
 void relock_request_force_unlock(struct relock_request *request,
                                  const struct relock_resource *resource, const char *field,
                                  size_t len)

@@ -3,7 +3,7 @@
  *   OFF       WANTED    the head was refused; or there is one when the node begins to track
  *   WANTED    SENT      the I/O thread reads the lock
  *             OFF       the node does not track yet, or there was no memory
- *   SENT      ON        the lock is held
+ *   SENT      ON        the lock is held; or it is free, and this client leaves it to others
  *             OFF       it is free, or the command failed
  *             OUTDATED  Redis reports a change before the answer: that may be the older one
  *   OUTDATED  OFF       the answer comes
@@ -11,7 +11,8 @@
  *             OFF       this client changes the lock: Redis has forgotten the key without a report.
  *                       (SENT stays: the read comes after that change.)
  *
- * Each end of ON or SENT but a failure is a signal to the head.
+ * Each end of ON or SENT but a failure is a signal to the head. During a room (room.c), the head
+ * does not follow it, and the lock is read again at once: to see who uses the room.
  */
 #include "lock/wake/wake.h"
 
@@ -32,7 +33,16 @@ static void wake(struct relock_resource *resource, bool is_report)
         relock_resource_signal(resource, is_report);
 }
 
-static void hear(struct relock_resource *resource, bool is_report)
+/* Reads the lock again if nobody here asks for it now. */
+static void watch_room(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (relock_room_is_on(resource, relock_clock_now_ms()))
+        relock_vigil_want(client, resource);
+}
+
+static void hear(struct relock_client *client, struct relock_resource *resource, bool is_report)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_vigil *vigil;
 
@@ -46,6 +56,7 @@ static void hear(struct relock_resource *resource, bool is_report)
         vigil->not_before_ms =
             relock_pace_next(&vigil->pause_ms, vigil->sent_ms, relock_clock_now_ms(), MAX_PAUSE_MS);
     wake(resource, is_report);
+    watch_room(client, resource);
 }
 
 void relock_vigil_hear(struct relock_client *client, const char *key, size_t len)
@@ -53,18 +64,17 @@ void relock_vigil_hear(struct relock_client *client, const char *key, size_t len
     struct relock_resource *resource = key ? relock_resources_find_key(client, key, len) : NULL;
 
     if (resource)
-        hear(resource, true);
+        hear(client, resource, true);
     if (key)
         return;
     while ((resource = relock_resources_next(client, resource)))
-        hear(resource, true);
+        hear(client, resource, true);
 }
 
 void relock_vigil_spend(struct relock_client *client, struct relock_resource *resource)
 {
-    (void)client;
     if (relock_vigil_is_on(resource))
-        hear(resource, false);
+        hear(client, resource, false);
 }
 
 void relock_vigil_tracking(struct relock_client *client, const struct relock_node *node, bool is_on)
@@ -77,7 +87,7 @@ void relock_vigil_tracking(struct relock_client *client, const struct relock_nod
         if (is_on && at->queue && !at->holder)
             relock_vigil_want(client, at);
         else if (!is_on && at->contention->vigil.node == node)
-            hear(at, false);
+            hear(client, at, false);
     }
 }
 
@@ -89,7 +99,7 @@ void relock_vigil_follow(struct relock_client *client)
         if (relock_vigil_is_on(at) &&
             relock_topology_find(client->topology, relock_resource_key(at)) !=
                 at->contention->vigil.node)
-            hear(at, false);
+            hear(client, at, false);
     }
 }
 
@@ -105,27 +115,41 @@ static uint64_t hash_of(const char *text, size_t len)
     return hash;
 }
 
-/* See plain_inspect.lua. */
+/* See plain_watch.lua. */
 static void take_reply(struct relock_resource *resource, const struct redisReply *reply)
 {
     struct relock_vigil *vigil = &resource->contention->vigil;
+    const struct redisReply *first = relock_reply_at(reply, 0);
     const char *token;
-    int64_t is_held;
-    uint64_t holder;
+    uint64_t holder = 0;
     size_t len;
 
-    if (!relock_reply_text(relock_reply_at(reply, 0), &token, &len) ||
-        !relock_reply_integer(relock_reply_at(reply, 1), &is_held))
+    if (relock_reply_text(first ? first : reply, &token, &len))
+        holder = hash_of(token, len);
+    else if (!relock_reply_is_nil(reply))
         return;
-    if (!is_held) {
+    if (holder == 0 && !relock_room_is_on(resource, relock_clock_now_ms())) {
         wake(resource, false);
         return;
     }
-    holder = hash_of(token, len);
     if (holder != vigil->holder)
         vigil->pause_ms = 0; /* the last report was not for nothing */
     vigil->holder = holder;
     vigil->state = RELOCK_VIGIL_ON;
+}
+
+/* Also from an answer that is outdated: another library held the lock a moment ago. */
+static void look_for_neighbours(struct relock_resource *resource, const struct redisReply *reply)
+{
+    const char *token;
+    int64_t server_ms;
+    size_t len;
+
+    if (relock_reply_integer(relock_reply_at(reply, 1), &server_ms))
+        relock_room_see(resource, (uint64_t)server_ms, resource->contention->vigil.sent_ms,
+                        relock_clock_now_ms());
+    else if (relock_reply_text(reply, &token, &len))
+        relock_room_see_ours(resource);
 }
 
 static void on_read(void *arg, int result, const struct redisReply *reply)
@@ -133,14 +157,19 @@ static void on_read(void *arg, int result, const struct redisReply *reply)
     struct relock_resource *resource = arg;
     struct relock_client *client = resource->client;
     struct relock_vigil *vigil = &resource->contention->vigil;
-    bool counts;
+    bool is_tracked, counts;
 
     relock_mutex_lock(&client->mutex);
-    counts = vigil->state == RELOCK_VIGIL_SENT && result == RELOCK_OK && vigil->tracker;
+    is_tracked = result == RELOCK_OK && vigil->tracker;
+    counts = vigil->state == RELOCK_VIGIL_SENT && is_tracked;
     vigil->state = RELOCK_VIGIL_OFF;
     vigil->node = vigil->tracker;
+    if (result == RELOCK_OK)
+        look_for_neighbours(resource, reply);
     if (counts)
         take_reply(resource, reply);
+    else if (is_tracked)
+        watch_room(client, resource);
     relock_resources_unref(client, resource);
     relock_mutex_unlock(&client->mutex);
 }
@@ -153,7 +182,7 @@ static bool begin(struct relock_client *client, struct relock_resource *resource
     struct relock_request request;
     struct relock_node *node;
 
-    relock_request_inspect(&request, resource, 0);
+    relock_request_watch(&request, resource);
     request.call.tracker = &vigil->tracker;
     node = relock_node_io_open(client->topology, request.call.key);
     vigil->state = RELOCK_VIGIL_OFF;

@@ -94,6 +94,47 @@ void relock_vigil_tracking(struct relock_client *client, const struct relock_nod
 /* Locks may have other nodes now. The I/O thread. */
 void relock_vigil_follow(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/*
+ * Room - now and then all waiters of this library leave a plain lock to those of another one
+ *
+ * Waiters of other libraries poll, every 100 ms for example. They would hardly ever find the lock
+ * free, because those of this library ask within a millisecond of each release. So while tokens of
+ * other libraries are read, there are windows in which no waiter asks: room.c says when. A call
+ * that does not wait asks nevertheless, and any other asks when its time is over. After a hold of
+ * another library, it is this library's turn, and no room begins.
+ *
+ * A waiter reads the token of the holder when it begins to sleep (vigil.c), and when the lock
+ * changes during a room. So the rooms go on while the other library uses them.
+ *
+ * Threads: any, with the mutex of the client held.
+ */
+
+/* As long as the pause of most libraries that poll, and a hold. */
+#define RELOCK_ROOM_MS 128
+
+/* Whether this moment, on the clock of the server, is within a window. A pure function. */
+bool relock_room_is_at(uint64_t server_ms);
+
+/* Whether a waiter that would ask now is to begin a room. */
+bool relock_room_is_due(const struct relock_resource *resource, uint64_t now_ms);
+
+/* Whether this client leaves the lock to others. */
+bool relock_room_is_on(const struct relock_resource *resource, uint64_t now_ms);
+
+/* Another library held the lock at `server_ms`, by a reply to a command sent at `sent_ms`. */
+void relock_room_see(struct relock_resource *resource, uint64_t server_ms, uint64_t sent_ms,
+                     uint64_t now_ms);
+
+/* A client of this library held it. */
+void relock_room_see_ours(struct relock_resource *resource);
+
+/* A waiter is about to ask. Returns whether it begins a room instead: then the lock has
+ * contention, and the waiter asks when the room has ended. */
+bool relock_room_begin(struct relock_client *client, struct relock_resource *resource,
+                       uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
 /* ---- pace ------------------------------------------------------------------------------------ */
 
 /*

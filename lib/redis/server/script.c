@@ -34,6 +34,7 @@
 #define FORMS_plain_renew RELOCK_REPLY_INTEGER
 #define FORMS_plain_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
 #define FORMS_plain_unlock RELEASES
+#define FORMS_plain_watch (RELOCK_REPLY_NIL | RELOCK_REPLY_STRING | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_publish_waits (RELOCK_REPLY_NIL | RELOCK_REPLY_ARRAY_OF(2))
 #define FORMS_read_extend RELOCK_REPLY_INTEGER
 #define FORMS_read_lock ACQUIRES

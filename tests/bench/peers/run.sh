@@ -3,6 +3,7 @@
 #
 #     ./tests/bench/peers/run.sh [--seconds S] [--rounds N] [--json FILE]
 #     ./tests/bench/peers/run.sh --renewals LOCKS [--rounds N]
+#     ./tests/bench/peers/run.sh --neighbour SECONDS [--rounds N] [--against PROGRAM]
 #
 # In each round every peer runs once, one after the other, against one private Redis or Valkey on a
 # loopback port. Prints the medians of the rounds as a table, and as JSON into FILE or below it.
@@ -22,6 +23,8 @@ seconds=2
 rounds=3
 json=
 renewals= # of so many locks, by those peers that renew them
+neighbour= # so many seconds of each run
+against=   # a relock-peer of another build
 peers=()
 scratch=
 server=
@@ -43,6 +46,7 @@ main()
     trap 'exit 143' TERM
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock-peers.XXXXXX")
     [[ -z $renewals ]] || all_peers='relock redisson'
+    [[ -z $neighbour ]] || all_peers='relock redis-py'
     for peer in $all_peers; do
         prepare "$peer"
     done
@@ -50,6 +54,10 @@ main()
     start_server "$program"
     if [[ -n $renewals ]]; then
         measure_renewals
+        return
+    fi
+    if [[ -n $neighbour ]]; then
+        measure_neighbour
         return
     fi
     for ((round = 1; round <= rounds; round++)); do
@@ -69,17 +77,22 @@ options()
         --rounds) rounds=${2-} ;;
         --json) json=${2-} ;;
         --renewals) renewals=${2-} ;;
+        --neighbour) neighbour=${2-} ;;
+        --against) against=${2-} ;;
         *) usage ;;
         esac
         shift 2 || usage
     done
     [[ $rounds =~ ^[1-9][0-9]*$ && $seconds =~ ^[0-9.]+$ ]] || usage
     [[ -z $renewals || $renewals =~ ^[1-9][0-9]*$ ]] || usage
+    [[ -z $neighbour || $neighbour =~ ^[1-9][0-9]*$ ]] || usage
+    [[ -z $against || -n $neighbour ]] || usage
 }
 
 usage()
 {
     echo "usage: $0 [--seconds S] [--rounds N] [--json FILE] [--renewals LOCKS]" >&2
+    echo "       $0 --neighbour SECONDS [--rounds N] [--against PROGRAM]" >&2
     exit 2
 }
 
@@ -197,6 +210,21 @@ measure_renewals()
     done
     set -m
     python3 "$here/renewals.py" "$scratch/server.sock" "$renewals" "$rounds" "${words[@]}" &
+    running=$!
+    set +m
+    wait "$running"
+    running=
+}
+
+measure_neighbour()
+{
+    [[ ${#peers[@]} -eq 2 ]] || {
+        echo "this needs relock and redis-py" >&2
+        exit 1
+    }
+    set -m
+    "$out/redis-py/bin/python" "$here/neighbour.py" "redis://127.0.0.1:$port" "$neighbour" \
+        "$rounds" "$out/relock/relock-peer" ${against:+"$against"} &
     running=$!
     set +m
     wait "$running"

@@ -4,6 +4,7 @@
  *     relock-peer redis://HOST:PORT SECONDS
  *     relock-peer redis://HOST:PORT waiter SECONDS
  *     relock-peer redis://HOST:PORT hold LOCKS
+ *     relock-peer redis://HOST:PORT beside HOLD_MS
  *
  * Any failure ends the program.
  */
@@ -359,6 +360,42 @@ static void hold(struct relock_client *client, unsigned long n)
         ;
 }
 
+/* ---- beside a peer ------------------------------------------------------------------------- */
+
+static double hold_ms;
+static atomic_bool is_over;
+
+static void *hold_again_and_again(void *arg)
+{
+    struct relock_lock *lock = arg;
+    static unsigned long n;
+
+    while (!atomic_load(&is_over)) {
+        take(lock);
+        sleep_ns(hold_ms * MS_TO_NS);
+        give(lock);
+        n++;
+    }
+    return &n;
+}
+
+/* For neighbour.py: a plain lock, until its input ends. */
+static void beside(struct relock_client *client)
+{
+    struct relock_lock *lock;
+    pthread_t thread;
+    void *n;
+
+    must(relock_plainlock_new(client, "peer:neighbour", &lock) == RELOCK_OK);
+    must(pthread_create(&thread, NULL, hold_again_and_again, lock) == 0);
+    while (getchar() != EOF)
+        ;
+    atomic_store(&is_over, true);
+    pthread_join(thread, &n);
+    printf("%lu\n", *(unsigned long *)n);
+    relock_lock_free(lock);
+}
+
 /* -------------------------------------------------------------------------------------------- */
 
 static void measure(struct relock_client *client, const char *url, double seconds)
@@ -390,10 +427,14 @@ int main(int argc, char **argv)
         hold(client, strtoul(argv[3], NULL, 10));
         exit(EXIT_SUCCESS);
     }
-    if (argc == 4)
+    if (argc == 4 && strcmp(argv[2], "beside") == 0) {
+        hold_ms = seconds;
+        beside(client);
+    } else if (argc == 4) {
         wait_for_lock(client, seconds);
-    else
+    } else {
         measure(client, argv[1], seconds);
+    }
     relock_client_free(client);
     return EXIT_SUCCESS;
 }

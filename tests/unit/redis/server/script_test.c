@@ -34,6 +34,7 @@ static const struct {
     {&relock_script_plain_renew, "plain_renew"},
     {&relock_script_plain_renew_many, "plain_renew_many"},
     {&relock_script_plain_unlock, "plain_unlock"},
+    {&relock_script_plain_watch, "plain_watch"},
     {&relock_script_publish_waits, "publish_waits"},
     {&relock_script_read_extend, "read_extend"},
     {&relock_script_read_lock, "read_lock"},

@@ -1,0 +1,74 @@
+/*
+ * Window number n begins at n * PERIOD_MS + (n * STEP_MS) % PERIOD_MS on the clock of the server,
+ * and is RELOCK_ROOM_MS long. A client whose waiter is about to ask within a window begins its room.
+ *
+ *   - All clients stay away at the same time, without a message and without a key: with the token
+ *     that showed it the other library, each has read the clock of the server.
+ *   - The first release within the window begins the rooms of all who wait. So with holds of h ms,
+ *     the lock is free for RELOCK_ROOM_MS - h at least, also for a client that asked before that.
+ *   - A room ends after its window, so no window has two rooms of one client.
+ *   - STEP_MS is PERIOD_MS divided by the golden ratio. So a window begins 475 or 1243 ms after the
+ *     one before it, and never twice in a row after 1243. And windows begin at all moments of the
+ *     period alike, so that long holds with a rhythm do not miss them for ever.
+ */
+#include "lock/wake/wake.h"
+
+#define PERIOD_MS 768
+#define STEP_MS 475
+#define SEEN_MS 10000
+
+bool relock_room_is_at(uint64_t server_ms)
+{
+    uint64_t n = server_ms / PERIOD_MS;
+
+    for (uint64_t at = n > 0 ? n - 1 : 0; at <= n; at++) {
+        uint64_t begins_ms = at * PERIOD_MS + at * STEP_MS % PERIOD_MS;
+
+        if (server_ms >= begins_ms && server_ms - begins_ms < RELOCK_ROOM_MS)
+            return true;
+    }
+    return false;
+}
+
+bool relock_room_is_due(const struct relock_resource *resource, uint64_t now_ms)
+{
+    const struct relock_room *room = &relock_resource_contention(resource)->room;
+
+    return now_ms < room->neighbours_until_ms && relock_room_is_at(now_ms + room->ahead_ms);
+}
+
+bool relock_room_is_on(const struct relock_resource *resource, uint64_t now_ms)
+{
+    return now_ms < relock_resource_contention(resource)->room.ends_ms;
+}
+
+void relock_room_see(struct relock_resource *resource, uint64_t server_ms, uint64_t sent_ms,
+                     uint64_t now_ms)
+{
+    struct relock_room *room = &resource->contention->room;
+    uint64_t error_ms = now_ms - sent_ms;
+
+    room->neighbours_until_ms = now_ms + SEEN_MS;
+    room->theirs_ms = now_ms;
+    if (error_ms > room->error_ms && now_ms < room->fresh_until_ms)
+        return;
+    room->ahead_ms = server_ms - (sent_ms + error_ms / 2);
+    room->error_ms = error_ms;
+    room->fresh_until_ms = now_ms + SEEN_MS;
+}
+
+void relock_room_see_ours(struct relock_resource *resource)
+{
+    resource->contention->room.theirs_ms = 0;
+}
+
+bool relock_room_begin(struct relock_client *client, struct relock_resource *resource,
+                       uint64_t now_ms)
+{
+    if (!relock_room_is_due(resource, now_ms) ||
+        resource->contention->room.theirs_ms > resource->taken_ms)
+        return false;
+    resource->contention->room.ends_ms = now_ms + RELOCK_ROOM_MS;
+    relock_vigil_want(client, resource);
+    return true;
+}
