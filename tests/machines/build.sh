@@ -73,7 +73,7 @@ suite()
 make_cross()
 {
     local folder=$1 machine=$2 compiler=$3 triplet=$4 family=$5 order=$6 emulator=${7:-}
-    local root=$1/root lib=$1/root/usr/lib/$4 cross wrapper='' loader='' start=''
+    local root=$1/root lib=$1/root/usr/lib/$4 wrapper='' loader='' start=''
 
     needs "$compiler-gcc"
     [[ -z $emulator ]] || needs "$emulator"
@@ -83,7 +83,6 @@ make_cross()
     # Before Debian 13, a part of the libraries is in /lib.
     [[ -e $root/lib ]] || ln -s usr/lib "$root/lib"
 
-    cross=$compiler
     if [[ -n $emulator ]]; then
         wrapper="exe_wrapper = ['$emulator', '-L', '$root']"
         start="start_program = '$folder/run '"
@@ -93,13 +92,18 @@ make_cross()
         echo 'exec "$@"' >"$folder/run"
     fi
     sed -i '1i #!/bin/sh' "$folder/run"
+    chmod +x "$folder/run"
+    if ! echo 'int main(void) { return 0; }' |
+        "$compiler-gcc" -static -x c - -o "$folder/proof" || ! "$folder/run" "$folder/proof"; then
+        skip "no program for $machine can be made and run here"
+    fi
     cat >"$folder/cross.ini" <<END_OF_FILE
 [binaries]
-c = [$(ccache)'$cross-gcc']
-ar = '$cross-ar'
-nm = '$cross-nm'
-readelf = '$cross-readelf'
-strip = '$cross-strip'
+c = [$(ccache)'$compiler-gcc']
+ar = '$compiler-ar'
+nm = '$compiler-nm'
+readelf = '$compiler-readelf'
+strip = '$compiler-strip'
 pkgconfig = 'pkg-config'
 $wrapper
 
@@ -172,7 +176,7 @@ build_musl()
     cd "$1"
     for name in $sources; do
         mkdir "$name"
-        tar -xf "$name"_*.orig.tar.* -C "$name" --strip-components 1
+        tar -xf "$name"_*.orig.tar.?z -C "$name" --strip-components 1
     done
     # musl-gcc does not see the headers of the kernel, and the other headers beside them are not musl's.
     mkdir linux
@@ -192,7 +196,7 @@ build_musl()
     ar rcs "$usr/lib/libcmocka.a" cmocka.o
     install -m 644 -t "$usr/include" cmocka/include/cmocka.h
     printf '%s\n' 'Name: cmocka' 'Description: from the sources of Debian' \
-        "Version: $(echo cmocka_*.orig.tar.* | sed 's/cmocka_\(.*\)\.orig.*/\1/')" \
+        "Version: $(echo cmocka_*.orig.tar.?z | sed 's/cmocka_\(.*\)\.orig.*/\1/')" \
         "Libs: -L$usr/lib -lcmocka" "Cflags: -I$usr/include" >"$usr/lib/pkgconfig/cmocka.pc"
 )
 
