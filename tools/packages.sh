@@ -53,6 +53,7 @@ s390x  s390x-linux-gnu-gcc         ? gcc-s390x-linux-gnu
 s390x  /usr/s390x-linux-gnu/include/stdio.h  ? libc6-dev-s390x-cross
 s390x  qemu-s390x                  ? qemu-user
 musl   musl-gcc                    ? musl-tools
+proxies  /usr/bin/stunnel          ? stunnel4
 '
 
 relock_packages()

@@ -6,7 +6,7 @@
 # The variants that fetch packages come last: a slow network then delays no other.
 machines='i386 arm64 s390x musl'
 variants='gcc tls no-tls asan tsan clang valgrind fleet newest oldest redisson interop'
-long_variants="static servers $machines" # only if named, or with all --long
+long_variants="static servers proxies $machines" # only if named, or with all --long
 
 at_once=10 # tests; they wait more than they compute
 chosen=()
@@ -43,7 +43,7 @@ choose_for_sanitizer()
 {
     local which=first name
 
-    chosen=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop)
+    chosen=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies)
     [[ $long == no ]] || return 0
     chosen+=(--no-suite script --no-suite bench --no-suite long)
     # What chaos finds are schedules, and tsan has more of them.
@@ -75,6 +75,7 @@ build()
         ;;
     newest | oldest) build_version "$1" ;;
     servers) build_with gcc gcc && tests/versions/servers.sh "$out/servers" ;;
+    proxies) build_with gcc gcc && tests/proxies/build.sh "$out/proxies" ;;
     i386 | arm64 | s390x | musl) build_with gcc gcc && build_machine "$1" ;;
     esac
 }
@@ -151,7 +152,7 @@ test_variant()
     choose "$1"
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop ;;
+    gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies ;;
     tls)
         RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
             --no-suite script
@@ -180,6 +181,10 @@ test_variant()
         ;;
     newest | oldest) test_version "$1" ;;
     servers) test_servers ;;
+    proxies)
+        report_parts proxies "$out/logs/proxies-build.log"
+        RELOCK_TEST_PROXIES=$PWD/$out/proxies run_tests proxies gcc --suite proxies
+        ;;
     i386 | arm64 | s390x | musl) test_machine "$1" ;;
     clang)
         # Whether repeated use grows does not depend on the compiler.
