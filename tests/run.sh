@@ -125,6 +125,7 @@ packages_for()
     clang | valgrind | format | tidy | shellcheck | model) echo "$1" ;;
     consumer | install | debian | site | abi | pages) echo "$1" ;;
     fuzz) echo clang fuzz ;;
+    proxies | i386 | arm64 | s390x | musl) echo "$1" ;;
     esac
 }
 

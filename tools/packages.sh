@@ -44,6 +44,16 @@ debian  lintian                    ? lintian
 abi    abidiff                    ? abigail-tools
 site   chromium,google-chrome      ? chromium
 pages  debootstrap                 ? debootstrap
+i386   i686-linux-gnu-gcc          ? gcc-i686-linux-gnu
+i386   /usr/i686-linux-gnu/include/stdio.h  ? libc6-dev-i386-cross
+arm64  aarch64-linux-gnu-gcc       ? gcc-aarch64-linux-gnu
+arm64  /usr/aarch64-linux-gnu/include/stdio.h  ? libc6-dev-arm64-cross
+arm64  qemu-aarch64                ? qemu-user
+s390x  s390x-linux-gnu-gcc         ? gcc-s390x-linux-gnu
+s390x  /usr/s390x-linux-gnu/include/stdio.h  ? libc6-dev-s390x-cross
+s390x  qemu-s390x                  ? qemu-user
+musl   musl-gcc                    ? musl-tools
+proxies  /usr/bin/stunnel          ? stunnel4
 '
 
 relock_packages()
@@ -60,7 +70,7 @@ relock_packages()
         done <<<"$missing"
         if [[ ${#wanted[@]} -gt 0 ]]; then
             echo "installing ${wanted[*]}"
-            relock_apt install --yes --no-install-recommends "${wanted[@]}" ||
+            relock_apt install --yes --no-install-recommends --no-remove "${wanted[@]}" ||
                 relock_stop "${wanted[*]}"
         fi
     else
@@ -126,12 +136,14 @@ relock_apt()
         </dev/null >/dev/null
 }
 
+# Only one that removes no other: a cross compiler and gcc-multilib do not go together.
 relock_first_to_be_had()
 {
     local package
 
     for package in $1; do
-        if [[ -n $(apt-cache madison "$package" 2>/dev/null) ]]; then
+        if [[ -n $(apt-cache madison "$package" 2>/dev/null) ]] &&
+            apt-get --simulate --no-remove install "$package" >/dev/null 2>&1; then
             echo "$package"
             return
         fi

@@ -72,7 +72,7 @@ void *relock_pool_take(struct relock_pool *pool, size_t size, uint8_t *nth)
 
     if (!pool->slabs)
         pool->size = size;
-    assert(pool->size == size && size % sizeof(slab->places[0]) == 0);
+    assert(pool->size == size && size % _Alignof(struct relock_slab) == 0);
     if (!slab)
         slab = add_slab(pool);
     if (!slab)

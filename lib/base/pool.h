@@ -25,7 +25,8 @@ struct relock_pool {
 };
 
 /* Returns an object with 0 in it, and sets `nth`, which is told to the pool with the object. NULL
- * when out of memory. `size` is a multiple of 8, and the same for all objects. */
+ * when out of memory. `size` is the same for all objects, and a multiple of the alignment of a
+ * struct with a uint64_t: 8, or 4 on i386. */
 void *relock_pool_take(struct relock_pool *pool, size_t size, uint8_t *nth);
 
 void relock_pool_give(struct relock_pool *pool, void *object, uint8_t nth);

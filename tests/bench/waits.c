@@ -45,15 +45,16 @@ void waits_end(struct waits *waits, uint64_t now_ns)
     atomic_store(&waits->to_ns, now_ns);
 }
 
+/* In whole numbers: i386 rounds a product of doubles only when it stores it. */
 double waits_percentile_us(struct waits *waits, double percent)
 {
-    uint64_t all = 0, seen = 0;
+    uint64_t all = 0, seen = 0, thousandths = (uint64_t)(percent * 1000 + 0.5);
 
     for (size_t i = 0; i < N_BARS; i++)
         all += atomic_load(&waits->n[i]);
     for (size_t i = 0; i < N_BARS && all > 0; i++) {
         seen += atomic_load(&waits->n[i]);
-        if ((double)seen * 100 >= (double)all * percent)
+        if (seen * 100000 >= all * thousandths)
             return end_of_bar_ns(i) / 1000;
     }
     return 0;

@@ -4,8 +4,9 @@
 
 # The tests wait more than they compute, so the next variant is built in the background meanwhile.
 # The variants that fetch packages come last: a slow network then delays no other.
+machines='i386 arm64 s390x musl'
 variants='gcc tls no-tls asan tsan clang valgrind fleet newest oldest redisson interop'
-long_variants='static servers' # only if named, or with all --long
+long_variants="static servers proxies $machines" # only if named, or with all --long
 
 at_once=10 # tests; they wait more than they compute
 chosen=()
@@ -30,6 +31,7 @@ choose()
     static | no-tls) brief='unit' whole='unit' ;;
     newest | oldest) brief='unit wire script' whole='unit server faults' ;;
     servers) brief='wire script' whole='server faults' ;;
+    i386 | arm64 | s390x | musl) brief='unit machine' whole='unit machine' ;;
     esac
     [[ $long == no ]] || brief=$whole
     chosen=()
@@ -47,7 +49,7 @@ choose_for_sanitizer()
 {
     local which=first
 
-    chosen=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop)
+    chosen=(--no-suite tree --no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies)
     [[ $long == no ]] || return 0
     chosen+=(--no-suite script --no-suite bench --no-suite long)
     # What chaos finds are schedules, and tsan has more of them.
@@ -87,6 +89,8 @@ build()
         ;;
     newest | oldest) build_version "$1" ;;
     servers) build_with gcc gcc && tests/versions/servers.sh "$out/servers" ;;
+    proxies) build_with gcc gcc && tests/proxies/build.sh "$out/proxies" ;;
+    i386 | arm64 | s390x | musl) build_with gcc gcc && build_machine "$1" ;;
     esac
 }
 
@@ -131,6 +135,24 @@ build_version()
     PKG_CONFIG_PATH=$PWD/$prefix/hiredis/lib/pkgconfig build_for_tests gcc "$1" -Dexamples=false
 }
 
+# For another machine: the chosen tests, and the programs that share locks with this one's.
+build_machine()
+{
+    local folder=$out/machines/$1 result=0 options=()
+
+    tests/machines/build.sh "$1" "$folder" || result=$?
+    [[ $result != 77 ]] || return 0
+    [[ $result == 0 ]] || return
+    # Meson caches what it finds out about the libraries.
+    [[ $out/$1/build.ninja -nt $folder/cross.ini ]] || rm -rf "${out:?}/$1"
+    [[ $1 != musl ]] || options=(-Dtls=disabled)
+    build_for_tests gcc "$1" --cross-file "$folder/cross.ini" "${options[@]}" &&
+        meson compile -C "$out/$1" quickstart fleet-worker &&
+        printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$PWD/$folder/run" \
+            "$PWD/$out/$1/tests/fleet/fleet-worker" >"$folder/worker" &&
+        chmod +x "$folder/worker"
+}
+
 test_variant()
 {
     # An old sanitizer cannot handle the address randomisation of today's kernels.
@@ -148,7 +170,7 @@ test_variant()
     choose "$1"
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop ;;
+    gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies ;;
     tls)
         RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
             --no-suite script
@@ -177,6 +199,11 @@ test_variant()
         ;;
     newest | oldest) test_version "$1" ;;
     servers) test_servers ;;
+    proxies)
+        report_parts proxies "$out/logs/proxies-build.log"
+        RELOCK_TEST_PROXIES=$PWD/$out/proxies run_tests proxies gcc --suite proxies
+        ;;
+    i386 | arm64 | s390x | musl) test_machine "$1" ;;
     clang)
         # Whether repeated use grows does not depend on the compiler.
         [[ $long == yes ]] || chosen+=(--no-suite heavy)
@@ -232,6 +259,29 @@ test_servers()
         n=$((n + 1))
     done
     [[ $n -gt 0 ]] || report skipped servers "$out/logs/servers-build.log"
+}
+
+# Its tests by themselves, and its programs and this machine's on the same locks.
+test_machine()
+{
+    local folder=$PWD/$out/machines/$1 began=$SECONDS log=$out/logs/$1-quickstart.log slow=()
+
+    if [[ ! -x $folder/worker ]]; then
+        report skipped "$1" "$out/logs/$1-build.log"
+        return
+    fi
+    [[ $1 != arm64 && $1 != s390x ]] || slow=(--timeout-multiplier 5 --num-processes 3)
+    (
+        [[ ${#slow[@]} == 0 ]] || export RELOCK_TEST_SLOW=3 RELOCK_TEST_EMULATED=1
+        run_tests "$1" "$1" "${chosen[@]}" --no-suite tree "${slow[@]}"
+        RELOCK_TEST_FLEET=$folder run_tests "$1-fleet" gcc 'fleet server'
+    )
+    if tests/machines/quickstart.sh "$out/gcc/examples/quickstart" "$folder/run" \
+        "$out/$1/examples/quickstart" >"$log" 2>&1; then
+        report ok "$1-quickstart" "$log" "$began"
+    else
+        report failed "$1-quickstart" "$log" "$began"
+    fi
 }
 
 # A folder in memory, if there is one with 256 MB. The nodes of a cluster write to the disk before they

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define MOMENT_MS 500
+#define STACK_BYTES ((size_t)2 << 20) /* a thousand of them fit into 32 bits */
 
 struct actor {
     struct actor *next; /* of all; main thread */
@@ -66,6 +67,7 @@ struct actor *actor_start(void)
 {
     struct actor *actor = calloc(1, sizeof(*actor));
     pthread_condattr_t monotonic;
+    pthread_attr_t small;
 
     if (!actor)
         abort();
@@ -74,8 +76,11 @@ struct actor *actor_start(void)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&actor->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (pthread_create(&actor->thread, NULL, run, actor) != 0)
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK_BYTES);
+    if (pthread_create(&actor->thread, &small, run, actor) != 0)
         abort();
+    pthread_attr_destroy(&small);
 
     actor->next = started;
     started = actor;

@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -14,6 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef __GLIBC__
+#include <execinfo.h>
+#else /* Other C libraries tell no stack, and this file replaces none of their functions. */
+#define backtrace(frames, n) ((void)(frames), 0)
+#define backtrace_symbols_fd(frames, n, fd) ((void)(frames))
+#endif
 
 #define MAX_BLOCKS 65536 /* a power of two, and never half full: OpenSSL keeps thousands */
 #define MAX_FRAMES 8
@@ -48,7 +54,7 @@ static struct {
 static atomic_bool watching;
 static _Thread_local bool spared;
 
-#ifndef SANITIZED
+#ifndef ALLOC_KEEPS
 
 /* ---- the caller ---------------------------------------------------------------------------- */
 

@@ -39,7 +39,9 @@ int child_wait(struct child *child, uint64_t within_ms);
 /* SIGKILL, SIGSTOP... */
 void child_signal(struct child *child, int signal);
 
-/* Whether a child of a process with threads can start its own: not under ThreadSanitizer. */
+/* Whether a child of a process with threads can start its own: not under ThreadSanitizer, nor in
+ * qemu, which ends by an assertion of its own then and has RELOCK_TEST_EMULATED in the environment.
+ */
 bool child_can_have_threads(void);
 
 /* Whether a child can allocate if other threads allocated during fork(). Not under

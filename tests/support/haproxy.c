@@ -1,14 +1,12 @@
 #include "support/haproxy.h"
 
+#include "support/daemon.h"
 #include "support/probe.h"
 #include "support/wait.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PROGRAM "/usr/sbin/haproxy" /* not in the PATH of every user */
@@ -59,24 +57,12 @@ static void write_config(const struct haproxy *haproxy, const char *path, const 
     fclose(file);
 }
 
-/* Its log is of no interest, unless it does not start. */
 static void launch(struct haproxy *haproxy, const char *path)
 {
-    pid_t parent = getpid();
-    char log[80];
+    const char *argv[] = {PROGRAM, "-db", "-f", path, NULL};
 
-    haproxy->pid = fork();
-    if (haproxy->pid < 0)
-        die("cannot fork");
-    if (haproxy->pid > 0)
-        return;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    snprintf(log, sizeof(log), "%s/log", haproxy->dir);
-    if (getppid() != parent || !freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
-        _exit(127);
-    execl(PROGRAM, "haproxy", "-db", "-f", path, (char *)NULL);
-    _exit(127);
+    snprintf(haproxy->log, sizeof(haproxy->log), "%s/log", haproxy->dir);
+    haproxy->pid = daemon_start(argv, haproxy->log);
 }
 
 /* The role of the server behind it: "master", "slave" or, if it closes the connection, "". */
@@ -96,8 +82,8 @@ static bool has_master(void *arg)
     struct haproxy *haproxy = arg;
     int n = 0;
 
-    if (waitpid(haproxy->pid, NULL, WNOHANG) == haproxy->pid)
-        die("it did not start (see its log)");
+    if (daemon_has_ended(haproxy->pid, haproxy->log))
+        die("it did not start");
     while (n < 4 && is_role(haproxy, "master"))
         n++;
     return n == 4;
@@ -144,8 +130,7 @@ struct haproxy *haproxy_stop(struct haproxy *haproxy)
     if (!haproxy)
         return NULL;
 
-    kill(haproxy->pid, SIGKILL);
-    waitpid(haproxy->pid, NULL, 0);
+    daemon_stop(haproxy->pid);
     port_release(&haproxy->port);
     server_remove_dir(haproxy->dir);
     free(haproxy);

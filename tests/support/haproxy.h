@@ -17,6 +17,7 @@
 struct haproxy {
     char dir[64];    /* removed at the end */
     char socket[80]; /* path, where it also listens */
+    char log[80];    /* path of what it prints */
     char url[64];    /* redis://127.0.0.1:port */
     struct port port;
     pid_t pid;

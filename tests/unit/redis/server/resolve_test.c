@@ -5,8 +5,8 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "redis/server/server.h"
+#include "support/child.h"
 #include "support/leaks.h"
-#include "support/sanitizer.h"
 #include "support/wait.h"
 #include "unit/common/hosts.h"
 
@@ -410,8 +410,8 @@ static void a_forked_child_looks_up_names_too(void **state)
 
     (void)state;
 
-    if (UNDER_TSAN)
-        skip(); /* there a child of a process with threads cannot start its own */
+    if (!child_can_have_threads())
+        skip();
     slow = look_up(SLOW_HOST);
     child = fork();
     if (child == 0) {
