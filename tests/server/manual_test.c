@@ -15,7 +15,8 @@ int run_the_examples(int argc, char **argv);
 
 /* What docs/planning.md says that a call needs, and this program itself. */
 #define STACK_NEEDED ((size_t)40 * 1024)
-/* ThreadSanitizer keeps what it knows of a thread in that thread's stack: about 1 MiB with some versions. */
+/* ThreadSanitizer keeps what it knows of a thread in that thread's stack: about 1 MiB with some
+ * versions. */
 #define STACK_SIZE ((size_t)4 * 1024 * 1024)
 #define UNTOUCHED 0xa5
 
