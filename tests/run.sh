@@ -8,7 +8,8 @@
 #
 # A step runs the suites that can find more than the gcc build: tests/meson.build has the suites
 # and the marks. In its long form a step runs all suites. In `all`, each sanitizer runs a half of the
-# tests of the library, which changes from commit to commit (tests/run/half.py).
+# tests of the library, and clang and valgrind a half of the unit tests each. Which half changes from
+# commit to commit (tests/run/half.py).
 #
 # Builds and logs are below build-tests/. The last lines list the skipped tests with the reasons, the
 # unsteady tests, the failures and the counts: each test of each variant, and each check as one.
@@ -80,7 +81,7 @@ main()
 
 build_and_check()
 {
-    local step first=yes # no test waits for the processors before the first build has ended
+    local busy step first=yes # no test waits for the processors before the first build has ended
 
     for step in $variants $long_variants; do
         if [[ $1 == *" $step "* ]]; then
@@ -93,8 +94,21 @@ build_and_check()
             first=no
         fi
     done
-    for step in $checks $long_checks; do
-        [[ $1 != *" $step "* ]] || check "$step"
+    # shellcheck disable=SC2086 # words
+    run_checks "$1" $busy_checks $long_checks &
+    busy=$!
+    # shellcheck disable=SC2086 # words
+    run_checks "$1" $quiet_checks
+    wait "$busy"
+}
+
+# Those of the named checks that are among the steps.
+run_checks()
+{
+    local name
+
+    for name in "${@:2}"; do
+        [[ $1 != *" $name "* ]] || check "$name"
     done
 }
 

@@ -2,8 +2,11 @@
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
-# The last uses all processors, when the variants have ended.
-checks='format tidy shellcheck unity install consumer pages examples fuzz debian site abi model'
+# One of these at a time, which use all processors, and beside it one of those that mostly wait. `tidy`
+# and `install` share a build.
+busy_checks='tidy unity install fuzz model'
+quiet_checks='format shellcheck consumer pages examples debian site abi'
+checks="$busy_checks $quiet_checks"
 long_checks='rules' # only if named, or with all --long
 
 # Their programs wait with time limits, so they do not stand behind the tests.
@@ -45,11 +48,17 @@ check_format()
     sources lib include tests examples tools | xargs -0 clang-format-$llvm --dry-run -Werror
 }
 
+# The analyzer takes most of the time, for ever more paths through a few functions. The long form lets
+# it follow three times as many: clang's default.
 check_tidy()
 {
+    local options=(--quiet -p "$out/gcc")
+
     needs clang-tidy-$llvm
     build gcc
-    find lib -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy-$llvm --quiet -p "$out/gcc"
+    [[ $long == yes ]] || options+=(--extra-arg=-Xclang --extra-arg=-analyzer-config
+        --extra-arg=-Xclang --extra-arg=max-nodes=75000)
+    find lib -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy-$llvm "${options[@]}"
 }
 
 check_shellcheck()
