@@ -474,7 +474,7 @@ static void each_right_of_the_page_is_needed(void **state)
     static const char *const others[] = {"resetchannels", "+client|kill", "+unsubscribe", "+ping",
                                          NULL};
 
-    rights_assert_needed(*state, "unleased-semaphore", others, live);
+    rights_assert_needed(*state, "unleased", others, live);
 }
 
 static void bad_arguments_are_refused(void **state)
