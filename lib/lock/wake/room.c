@@ -1,6 +1,7 @@
 /*
  * Window number n begins at n * PERIOD_MS + (n * STEP_MS) % PERIOD_MS on the clock of the server,
- * and is RELOCK_ROOM_MS long. A client whose waiter is about to ask within a window begins its room.
+ * and is RELOCK_ROOM_MS long. A client whose waiter is about to ask within a window begins its
+ * room.
  *
  *   - All clients stay away at the same time, without a message and without a key: with the token
  *     that showed it the other library, each has read the clock of the server.
