@@ -422,7 +422,7 @@ static void a_key_that_goes_between_a_batch_and_its_tracking_is_noticed(void **s
 
 /* ---- turns --------------------------------------------------------------------------------- */
 
-#define TURN_HOLDS 16
+#define TURN_HOLDS 32
 
 /* All are due at the same time, from `after_ms` on in turns, and `ahead_ms` later without. Returns
  * when that is. */

@@ -400,7 +400,7 @@ void relock_batch_add(struct relock_client *client, struct relock_hold *hold,
 /* ---- turns --------------------------------------------------------------------------------- */
 
 /* Few enough that a call which comes while the server runs a turn is hardly slower: README.md. */
-#define TURN_HOLDS 16
+#define TURN_HOLDS 32
 
 /* More, if the first hold is due so soon that the turns may be too slow. */
 static unsigned turn_holds(const struct relock_client *client, uint64_t now_ms)
