@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "lock/state/lock.h"
 #include "lock/wake/wake.h"
+#include "redis/lane/lane.h"
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/plain_peer.h"
@@ -418,6 +419,28 @@ static void a_waiter_asks_at_its_deadline(void **state)
     assert_result(relock_unlock(held), RELOCK_OK);
 }
 
+/* It does not know whether the lock is held, so Redis would get the least time for an answer. */
+static void a_short_wait_is_not_longer_in_a_room(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = held_neighbour(f);
+    uint64_t until_ms = deadline_in(SOON_MS);
+    bool was_short;
+
+    do {
+        uint64_t began_ms, took_ms;
+
+        set_clock(lock, WINDOW_MS);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        began_ms = now_ms();
+        assert_result(relock_timedlock(lock, 5), RELOCK_OK);
+        took_ms = now_ms() - began_ms;
+        was_short = room_end(lock) > 0 && took_ms < RELOCK_ANSWER_MIN_MS;
+    } while (!was_short && now_ms() < until_ms);
+    assert_true(was_short);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 static void a_cancel_ends_a_wait_in_a_room(void **state)
 {
     struct fixture *f = *state;
@@ -544,6 +567,7 @@ int main(void)
         SERVER_TEST(after_a_hold_of_the_other_library_nobody_leaves_room),
         SERVER_TEST(a_call_after_a_pause_leaves_no_room),
         SERVER_TEST(a_waiter_asks_at_its_deadline),
+        SERVER_TEST(a_short_wait_is_not_longer_in_a_room),
         SERVER_TEST(a_cancel_ends_a_wait_in_a_room),
         SERVER_TEST(a_client_reads_the_clock_of_the_server),
         SERVER_TEST(a_library_that_polls_gets_the_lock_again_and_again),
