@@ -183,6 +183,36 @@ static void a_waiter_of_the_same_process_leaves_room(void **state)
     assert_gets_it(waiting, lock);
 }
 
+/* A try has acquired it in the room, and the window is over. */
+static void a_hold_is_not_handed_off_before_the_room_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.recheck_ms = NEVER_MS, .handoff_ms = NEVER_MS};
+    struct relock_lock *lock = neighbour_of(f, fixture_client(f, &options));
+    struct actor *waiting = actor_start();
+    uint64_t until_ms = deadline_in(SOON_MS), n_before;
+    bool was_in_time;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    do {
+        actor_begin_lock(waiting, lock);
+        assert_true(wait_for_waiters(lock->client, 1));
+        n_before = stats_of(lock->client).passed_on;
+        set_clock(lock, WINDOW_MS + RELOCK_ROOM_MS);
+        relock_mutex_lock(&lock->client->mutex);
+        contention_of(lock)->room.ends_ms = relock_clock_in(RELOCK_ROOM_MS);
+        relock_mutex_unlock(&lock->client->mutex);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        was_in_time = is_in_room(lock);
+        assert_gets_it(waiting, lock);
+        if (was_in_time)
+            assert_int_equal(stats_of(lock->client).passed_on, n_before);
+        assert_result(relock_lock(lock), RELOCK_OK);
+    } while (!was_in_time && now_ms() < until_ms);
+    assert_true(was_in_time);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 /* Neither knows of the other but by the clock of the server. */
 static void all_clients_leave_the_same_room(void **state)
 {
@@ -558,6 +588,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(an_owner_that_wants_it_again_leaves_room),
         SERVER_TEST(a_waiter_of_the_same_process_leaves_room),
+        SERVER_TEST(a_hold_is_not_handed_off_before_the_room_ends),
         SERVER_TEST(all_clients_leave_the_same_room),
         SERVER_TEST(an_asynchronous_call_leaves_room),
         SERVER_TEST(a_client_sees_who_uses_the_room),
