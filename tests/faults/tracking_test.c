@@ -3,6 +3,10 @@
  * command about a hold is a look: HEXISTS, or GETRANGE for a plain lock.
  */
 #include "faults.h"
+
+#include "base/clock.h"
+#include "lock/state/lock.h"
+#include "lock/state/resource.h"
 #include "support/kinds.h"
 #include "support/plain_peer.h"
 #include "support/sides.h"
@@ -332,6 +336,44 @@ static void a_lock_that_is_free_when_it_is_read_is_a_signal(void **state)
     assert_gets_in(waiting, lock);
 }
 
+static void begin_room(struct relock_lock *lock, uint64_t ms)
+{
+    struct relock_client *client = lock->client;
+
+    relock_mutex_lock(&client->mutex);
+    lock->resource->contention->room.ends_ms = relock_clock_in(ms);
+    relock_mutex_unlock(&client->mutex);
+}
+
+/* The first waiter asks at its deadline, though the lock is left to others. So it takes the signal,
+ * and the second waiter needs another one. */
+static void a_lock_that_becomes_free_in_a_room_is_a_signal(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = plainlock(t);
+    struct actor *first = falls_asleep(t, lock), *second = actor_start();
+    struct proxy_rule *read;
+
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    assert_gets_in(first, lock);
+    assert_result(relock_spinlock_set_pauses(lock, LONG_MS, LONG_MS), RELOCK_OK);
+    assert_true(plain_peer_lock(t->f->probe, "orders", PLAIN_PEER, LONG_MS));
+    actor_begin_timedlock(first, lock, (int64_t)slow_ms(1000));
+    assert_true(wait_for_waiters(lock->client, 1));
+    let_pass(200);
+    actor_begin_lock(second, lock);
+    assert_true(wait_for_waiters(lock->client, 2));
+    begin_room(lock, slow_ms(2500));
+    read = proxy_next(t->proxy, PROXY_HOLD, "plain_watch");
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    assert_true(plain_peer_lock(t->f->probe, "orders", PLAIN_PEER, LONG_MS));
+    assert_true(proxy_met(read, 1));
+    assert_result(actor_result(first), RELOCK_TIMEOUT);
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    proxy_let_go(read);
+    assert_gets_in(second, lock);
+}
+
 static void a_waiter_polls_while_there_is_no_subscriber(void **state)
 {
     struct faults *t = *state;
@@ -384,6 +426,7 @@ int main(void)
         FAULT_TEST(two_readers_do_not_answer_each_other),
         FAULT_TEST(a_report_before_the_reply_to_a_waiter_counts),
         FAULT_TEST(a_lock_that_is_free_when_it_is_read_is_a_signal),
+        FAULT_TEST(a_lock_that_becomes_free_in_a_room_is_a_signal),
         FAULT_TEST(a_waiter_polls_while_there_is_no_subscriber),
         FAULT_TEST(a_waiter_sleeps_again_when_there_is_a_subscriber),
     };

@@ -28,8 +28,9 @@
  * -DHOLDERS: clients that share the lock; -DCHANGES=n of other programs, which leave the holds;
  * -DLEVELS=n changes by the holders, over other connections; -DDELETES=n; -DDOWNS=n ends of the
  * connection for reports, -DLOSSES=n reports that are lost; -DTURNS=n: how often another program
- * holds the lock for which client 0 waits; -DROOMS=n: how often that leaves it to others. -DBAD_*: a
- * rule left out.
+ * holds the lock for which client 0 waits; -DROOMS=n: how often that leaves it to others;
+ * -DDEADLINES=n: how often one of its waiters asks during that, because its time is over, and leaves
+ * the queue to the next. -DBAD_*: a rule left out.
  */
 #ifndef HOLDERS
 #define HOLDERS 0
@@ -39,6 +40,9 @@
 #endif
 #ifndef ROOMS
 #define ROOMS 0
+#endif
+#ifndef DEADLINES
+#define DEADLINES 0
 #endif
 #ifndef CHANGES
 #define CHANGES 0
@@ -78,7 +82,7 @@ bool held[CLIENTS];    /* the hold of each holder, or for a waiter [1]: of the o
 bool tracks[CLIENTS];  /* CLIENT TRACKING is on, and leads to a connection that exists */
 bool tracked[CLIENTS];   /* the key is in the table of that connection */
 
-byte n_changes, n_levels, n_deletes, n_downs, n_losses, n_turns, n_rooms;
+byte n_changes, n_levels, n_deletes, n_downs, n_losses, n_turns, n_rooms, n_deadlines;
 byte n_commands, n_events;
 bool others_done;
 
@@ -231,6 +235,9 @@ proctype waiter()
 #endif
             if :: !in_flight && !asleep -> wanted = true :: else fi }
     :: atomic { in_room -> in_room = false }                                   /* its end */
+    :: atomic { signalled && in_room && held[1] && n_deadlines < DEADLINES ->  /* ask, refused */
+            n_deadlines++; signalled = false;
+            if :: !asleep -> wanted = true :: else fi }
     :: atomic { signalled && !in_room ->                                       /* ask */
             signalled = false;
             if
@@ -247,6 +254,9 @@ proctype waiter()
             :: answer == GONE && asleep -> skip
 #else
             :: answer == GONE && asleep && !in_room -> asleep = false; signalled = true
+#ifndef BAD_FREE_IN_A_ROOM_IS_SILENT
+            :: answer == GONE && asleep && in_room -> signalled = true
+#endif
 #endif
             :: else
             fi;

@@ -137,9 +137,10 @@ static enum relock_waiter_step plan_sleep(struct relock_acquire *acquire, uint64
         return RELOCK_WAITER_LOOKS;
     }
     *until_ms = relock_clock_sooner(*until_ms, recheck_ms);
-    if (yields(acquire, now_ms) && yields_until_ms < *until_ms &&
-        relock_resource_may_ask(resource, &acquire->waiter))
-        *until_ms = yields_until_ms;
+    if (yields(acquire, now_ms) && relock_resource_may_ask(resource, &acquire->waiter)) {
+        yields_until_ms = relock_clock_sooner(yields_until_ms, acquire->deadline_ms);
+        *until_ms = relock_clock_sooner(*until_ms, yields_until_ms);
+    }
     if (is_head)
         stats->waits++;
     acquire->has_slept = is_head;

@@ -47,7 +47,8 @@ static struct relock_waiter *next_owner(const struct relock_client *client,
 {
     struct relock_waiter *head = hold->resource->queue;
 
-    if (!hold->resource->kind->is_handed_off || relock_room_is_due(hold->resource, now_ms))
+    if (!hold->resource->kind->is_handed_off || relock_room_is_due(hold->resource, now_ms) ||
+        relock_room_is_on(hold->resource, now_ms))
         return NULL;
     while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
         head = head->next;

@@ -11,8 +11,9 @@
  *             OFF       this client changes the lock: Redis has forgotten the key without a report.
  *                       (SENT stays: the read comes after that change.)
  *
- * Each end of ON or SENT but a failure is a signal to the head. During a room (room.c), the head
- * does not follow it, and the lock is read again at once: to see who uses the room.
+ * Each end of ON or SENT but a failure is a signal to the head, and so is a lock that is free.
+ * During a room (room.c), the head follows no signal before the end. After a report, the lock is
+ * read again at once: to see who uses the room.
  */
 #include "lock/wake/wake.h"
 
@@ -128,10 +129,10 @@ static void take_reply(struct relock_resource *resource, const struct redisReply
         holder = hash_of(token, len);
     else if (!relock_reply_is_nil(reply))
         return;
-    if (holder == 0 && !relock_room_is_on(resource, relock_clock_now_ms())) {
-        wake(resource, false);
+    if (holder == 0)
+        wake(resource, false); /* in a room, too: a waiter may have asked at its deadline */
+    if (holder == 0 && !relock_room_is_on(resource, relock_clock_now_ms()))
         return;
-    }
     if (holder != vigil->holder)
         vigil->pause_ms = 0; /* the last report was not for nothing */
     vigil->holder = holder;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "lock/state/lock.h"
 #include "lock/wake/wake.h"
+#include "redis/lane/lane.h"
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/plain_peer.h"
@@ -180,6 +181,36 @@ static void a_waiter_of_the_same_process_leaves_room(void **state)
     assert_true(begins_room(lock, waiting, true));
     assert_is_left_alone(f, lock);
     assert_gets_it(waiting, lock);
+}
+
+/* A try has acquired it in the room, and the window is over. */
+static void a_hold_is_not_handed_off_before_the_room_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.recheck_ms = NEVER_MS, .handoff_ms = NEVER_MS};
+    struct relock_lock *lock = neighbour_of(f, fixture_client(f, &options));
+    struct actor *waiting = actor_start();
+    uint64_t until_ms = deadline_in(SOON_MS), n_before;
+    bool was_in_time;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    do {
+        actor_begin_lock(waiting, lock);
+        assert_true(wait_for_waiters(lock->client, 1));
+        n_before = stats_of(lock->client).passed_on;
+        set_clock(lock, WINDOW_MS + RELOCK_ROOM_MS);
+        relock_mutex_lock(&lock->client->mutex);
+        contention_of(lock)->room.ends_ms = relock_clock_in(RELOCK_ROOM_MS);
+        relock_mutex_unlock(&lock->client->mutex);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        was_in_time = is_in_room(lock);
+        assert_gets_it(waiting, lock);
+        if (was_in_time)
+            assert_int_equal(stats_of(lock->client).passed_on, n_before);
+        assert_result(relock_lock(lock), RELOCK_OK);
+    } while (!was_in_time && now_ms() < until_ms);
+    assert_true(was_in_time);
+    assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
 /* Neither knows of the other but by the clock of the server. */
@@ -418,6 +449,28 @@ static void a_waiter_asks_at_its_deadline(void **state)
     assert_result(relock_unlock(held), RELOCK_OK);
 }
 
+/* It does not know whether the lock is held, so Redis would get the least time for an answer. */
+static void a_short_wait_is_not_longer_in_a_room(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = held_neighbour(f);
+    uint64_t until_ms = deadline_in(SOON_MS);
+    bool was_short;
+
+    do {
+        uint64_t began_ms, took_ms;
+
+        set_clock(lock, WINDOW_MS);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        began_ms = now_ms();
+        assert_result(relock_timedlock(lock, 5), RELOCK_OK);
+        took_ms = now_ms() - began_ms;
+        was_short = room_end(lock) > 0 && took_ms < RELOCK_ANSWER_MIN_MS;
+    } while (!was_short && now_ms() < until_ms);
+    assert_true(was_short);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 static void a_cancel_ends_a_wait_in_a_room(void **state)
 {
     struct fixture *f = *state;
@@ -535,6 +588,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(an_owner_that_wants_it_again_leaves_room),
         SERVER_TEST(a_waiter_of_the_same_process_leaves_room),
+        SERVER_TEST(a_hold_is_not_handed_off_before_the_room_ends),
         SERVER_TEST(all_clients_leave_the_same_room),
         SERVER_TEST(an_asynchronous_call_leaves_room),
         SERVER_TEST(a_client_sees_who_uses_the_room),
@@ -544,6 +598,7 @@ int main(void)
         SERVER_TEST(after_a_hold_of_the_other_library_nobody_leaves_room),
         SERVER_TEST(a_call_after_a_pause_leaves_no_room),
         SERVER_TEST(a_waiter_asks_at_its_deadline),
+        SERVER_TEST(a_short_wait_is_not_longer_in_a_room),
         SERVER_TEST(a_cancel_ends_a_wait_in_a_room),
         SERVER_TEST(a_client_reads_the_clock_of_the_server),
         SERVER_TEST(a_library_that_polls_gets_the_lock_again_and_again),
