@@ -223,6 +223,15 @@ bool lock_row_is_held(const struct lock_row *row)
     }
 }
 
+uint64_t lock_row_n_unseen(const struct lock_row *row)
+{
+    uint64_t n = row->n_out;
+
+    for (size_t i = 0; i < row->n_permits; i++)
+        n -= row->permits[i].n;
+    return n;
+}
+
 const char *lock_row_kind(const struct lock_row *row)
 {
     return row->said != SAID_NOTHING ? said_words[row->said] : kinds[row->kind];
