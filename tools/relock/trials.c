@@ -281,7 +281,7 @@ void trials_of_lease(const struct trials *trials, const char *kind)
         row++;
     if (row->try_number)
         return;
-    (void)snprintf(name, sizeof(name), "%s" LEASE_NAME, trials->name);
+    (void)snprintf(name, sizeof(name), "%s:%s" LEASE_NAME, trials->name, row->name);
     ms = row->held(trials->holder, name, &held);
     ms = worse((int)ms, row->held(trials->other, name, &seen));
     if (ms == RELOCK_OK)
