@@ -130,6 +130,17 @@ static const char *conflict_text(const struct run *run)
                : "another owner holds the lock, or it is reserved for a process that waits";
 }
 
+static void say_other_number(const struct run *run)
+{
+    long long number = (long long)run->hold.other_number;
+    char pass[48] = "";
+
+    if (number > 0)
+        (void)snprintf(pass, sizeof(pass), "pass --permits %lld, or ", number);
+    say(run, "its number of permits is %lld: %schange the number by --set-permits %llu", number,
+        pass, (unsigned long long)run->options->n_permits);
+}
+
 /* A conflict, or a failure: the exit status. */
 static int explain(struct run *run)
 {
@@ -144,12 +155,8 @@ static int explain(struct run *run)
                           : "a process that started this one holds it");
         return STATUS_FAILED;
     }
-    if (run->hold.other_number >= 0) {
-        say(run,
-            "its number of permits is %lld: pass --permits %lld, or change the number by "
-            "--set-permits %llu",
-            (long long)run->hold.other_number, (long long)run->hold.other_number,
-            (unsigned long long)options->n_permits);
+    if (run->hold.has_other_number) {
+        say_other_number(run);
         return STATUS_FAILED;
     }
     if (r == RELOCK_E_INVALID && !run->hold.client)
