@@ -328,13 +328,20 @@ static void a_semaphore_that_is_deleted_during_the_wait_gets_its_number_again(vo
 static void a_name_with_other_data_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool;
+    struct tool *holder, *tool;
 
     assert_int_equal(probe_int(f->probe, "RPUSH " NAME " x"), 1);
     tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), NAME ": its key has data that is no semaphore"));
     assert_int_equal(probe_int(f->probe, "DEL " NAME), 1);
+    holder = tool_start(f, "run", NAME, "--", "sh", "-c", RUNNING);
+    assert_true(tool_says(holder, "started"));
+    tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "such as a lock of another kind: use another name"));
+    assert_null(strstr(tool_err(tool), "delete"));
+    end_run(holder);
     assert_tool(f, 0, "run", "--permits", "1", NAME, "--", "true");
     tool = tool_start(f, "run", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
