@@ -428,7 +428,7 @@ const struct command command_run = {
     "  -v, --verbose             log to stderr what the library does\n"
     "Exit status: that of COMMAND, or 128 + N if signal N ended it, or\n"
     "  123  the lock was lost, and COMMAND was ended (not with --on-lost warn)\n"
-    "  124  another owner holds the lock, or it is reserved for a process that waits\n"
+    "  124  the lock is held or reserved for a process that waits; no permit is free\n"
     "  125  relock failed    126  cannot execute COMMAND    127  COMMAND not found\n",
     run_run,
 };
