@@ -136,10 +136,17 @@ local function add_permits(timeouts)
     end
 end
 
--- While no permit is out, a semaphore is a number like others.
+-- As Redis counts: in 64 bits.
+local function is_number(text)
+    local digits = text:match('^%-?([1-9]%d*)$') or ''
+    return text == '0' or (#digits == 19 and digits <= '9223372036854775807')
+        or (#digits > 0 and #digits < 19)
+end
+
+-- While no permit is out, a semaphore is a number like others. It never has more than 2^31 - 1 permits.
 local function kind_of_number(text)
     local timeouts = tag .. ':timeout'
-    local n_out = try('zcard', timeouts) or 0
+    local n_out = math.abs(text) <= 2147483647 and try('zcard', timeouts) or 0
     if n_out > 0 then
         local n_expired = now and redis.call('zcount', timeouts, '-inf', string.format('%.0f', now)) or 0
         details = { string.format('%.0f', text + n_expired), n_out - n_expired }
@@ -170,7 +177,7 @@ local function kind_of_string()
             return is_hex and 'token' or 'plain'
         end
     end
-    if #text <= 20 and (text == '0' or text:match('^%-?[1-9]%d*$')) then
+    if is_number(text) then
         return kind_of_number(text)
     end
     return is_token(text) and redis.call('pttl', KEYS[1]) > 0 and 'token' or 'string'

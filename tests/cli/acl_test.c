@@ -205,6 +205,10 @@ static void check(void **state, const char *kind)
     read_rights(f, kind, &rights);
     if (strcmp(kind, "latch") == 0 || strcmp(kind, "unleased") == 0)
         rights.words[rights.n++] = "+time"; /* for the doctor, which looks at the clock */
+    if (strcmp(kind, "unleased") == 0) {    /* and deletes the number */
+        rights.words[rights.n++] = "+pttl";
+        rights.words[rights.n++] = "+del";
+    }
     suffice(f, kind, &rights);
     are_needed(f, kind, &rights);
 }

@@ -56,6 +56,40 @@ static void a_missing_right_is_named(void **state)
     assert_non_null(strstr(tool_out(tool), "incr"));
 }
 
+/* Each kind has names of its own, so a doctor of another kind is not in the way. */
+static void a_semaphore_of_an_earlier_doctor_is_not_in_the_way(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "doctor", "--kind", "semaphore");
+
+    assert_int_equal(tool_wait(tool), 0);
+    probe_text(f->probe, "SET relock:doctor:lease 1"); /* as one of November 2026 did */
+    tool = tool_start(f, "doctor");
+    if (tool_wait(tool) != 0 || !strstr(tool_out(tool), "ok    lease"))
+        fail_msg("%s", tool_out(tool));
+    probe_text(f->probe, "FLUSHALL");
+}
+
+#define DOCTOR_OF_NUMBERS "doctor", "--kind", "semaphore", "--kind", "unleased", "--kind", "latch"
+
+static void a_doctor_deletes_the_numbers_that_it_has_set_and_no_others(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, DOCTOR_OF_NUMBERS);
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "ok    semaphore"));
+    assert_non_null(strstr(tool_out(tool), "ok    unleased"));
+    assert_null(strstr(tool_out(tool), "note  log"));
+    assert_true(wait_for_no_keys(f->probe));
+    probe_text(f->probe, "MSET relock:doctor:semaphore 1 relock:doctor:unleased 0");
+    assert_tool(f, 0, DOCTOR_OF_NUMBERS);
+    assert_int_equal(probe_int(f->probe, "GET relock:doctor:semaphore"), 1);
+    assert_int_equal(probe_int(f->probe, "GET relock:doctor:unleased"), 0);
+    assert_int_equal(probe_int(f->probe, "DEL relock:doctor:semaphore relock:doctor:unleased"), 2);
+    assert_true(wait_for_no_keys(f->probe));
+}
+
 /* Scripts that need the time fail, and the tool cannot compare clocks. */
 static void a_server_without_time_lacks_fair_locks_alone(void **state)
 {
@@ -270,6 +304,8 @@ int main(void)
         TOOL_TEST(a_good_server_is_found_to_be_good),
         TOOL_TEST(eviction_is_bad),
         TOOL_TEST(a_missing_right_is_named),
+        TOOL_TEST(a_semaphore_of_an_earlier_doctor_is_not_in_the_way),
+        TOOL_TEST(a_doctor_deletes_the_numbers_that_it_has_set_and_no_others),
         TOOL_TEST(a_server_without_time_lacks_fair_locks_alone),
         TOOL_TEST(an_answer_to_time_that_is_no_time_is_not_taken_for_one),
         TOOL_TEST(what_info_does_not_say_is_not_fine),

@@ -257,6 +257,54 @@ static void a_restart_with_its_data_costs_no_permit(void **state)
     forget(f, 1);
 }
 
+/* Another program has changed it during the wait. An outage then has the run agree again. */
+static void the_number_is_changed_once(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *holders[2] = {run_one(f, "2"), run_one(f, "2")}, *tool;
+
+    assert_true(tool_says(holders[0], "started"));
+    assert_true(tool_says(holders[1], "started"));
+    assert_int_equal(setenv("RELOCK_COMMAND_TIMEOUT", "500ms", 1), 0);
+    tool = tool_start(f, "run", "--set-permits", "2", NAME, "--", "echo", "ran");
+    unsetenv("RELOCK_COMMAND_TIMEOUT");
+    assert_true(tool_says(tool, "2 of 2 permits are out"));
+    assert_tool(f, 124, "run", "-n", "--set-permits", "1", NAME, "--", "true");
+    server_kill(f->server);
+    assert_true(tool_says(tool, "trying again"));
+    server_restart(f->server);
+    assert_true(probe_wait_in_line(f->probe, NAME, 1));
+    assert_int_equal(probe_int(f->probe, "GET " NAME), -1);
+    end_run(holders[0]);
+    end_run(holders[1]);
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(tool_out(tool), "ran\n");
+    forget(f, 1);
+}
+
+/* A program has closed it, say. No run can have this number. */
+static void a_number_below_one_can_only_be_changed(void **state)
+{
+    static const char *const numbers[] = {"0", "-5"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        struct tool *tool;
+        char wanted[128];
+
+        probe_text(f->probe, "SET " NAME " %s", numbers[i]);
+        tool = tool_start(f, "run", "--permits", "3", NAME, "--", "true");
+        assert_int_equal(tool_wait(tool), 125);
+        (void)snprintf(wanted, sizeof(wanted),
+                       "relock run: " NAME ": its number of permits is %s: change the number by "
+                       "--set-permits 3\n",
+                       numbers[i]);
+        assert_string_equal(tool_err(tool), wanted);
+    }
+    assert_tool(f, 0, "run", "--set-permits", "3", NAME, "--", "true");
+    forget(f, 3);
+}
+
 /* An operator, or an eviction. */
 static void a_semaphore_that_is_deleted_during_the_wait_gets_its_number_again(void **state)
 {
@@ -280,13 +328,20 @@ static void a_semaphore_that_is_deleted_during_the_wait_gets_its_number_again(vo
 static void a_name_with_other_data_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool;
+    struct tool *holder, *tool;
 
     assert_int_equal(probe_int(f->probe, "RPUSH " NAME " x"), 1);
     tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), NAME ": its key has data that is no semaphore"));
     assert_int_equal(probe_int(f->probe, "DEL " NAME), 1);
+    holder = tool_start(f, "run", NAME, "--", "sh", "-c", RUNNING);
+    assert_true(tool_says(holder, "started"));
+    tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "such as a lock of another kind: use another name"));
+    assert_null(strstr(tool_err(tool), "delete"));
+    end_run(holder);
     assert_tool(f, 0, "run", "--permits", "1", NAME, "--", "true");
     tool = tool_start(f, "run", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
@@ -587,6 +642,8 @@ int main(void)
         TOOL_TEST(ctrl_c_ends_a_wait_for_a_permit),
         TOOL_TEST(the_command_knows_its_permit),
         TOOL_TEST(another_number_is_refused_and_can_be_changed),
+        TOOL_TEST(the_number_is_changed_once),
+        TOOL_TEST(a_number_below_one_can_only_be_changed),
         TOOL_TEST(a_restart_without_data_ends_no_wait),
         TOOL_TEST(a_restart_with_its_data_costs_no_permit),
         TOOL_TEST(a_semaphore_that_is_deleted_during_the_wait_gets_its_number_again),

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LEASE_MS 30000
+#define SHORT_MS 500
 #define OTHER_PEER "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:42"
 
 /* A tool that holds the lock until it gets SIGTERM. */
@@ -440,6 +441,34 @@ static void watch_counts_a_latch_and_permits(void **state)
     probe_int(f->probe, "DEL jobs {jobs}:timeout");
 }
 
+/* In the set of permits that are out, for 20 s from now on; another one goes. */
+#define PUT                                                     \
+    "local time = redis.call('time') "                          \
+    "if ARGV[2] then redis.call('zrem', KEYS[1], ARGV[2]) end " \
+    "return redis.call('zadd', KEYS[1], time[1] * 1000 + 20000, ARGV[1])"
+#define OTHER_PERMIT "fedcba9876543210"
+#define OTHER_PERMIT_HEX "66656463626139383736353433323130"
+
+/* Which permit expires first changes with each renewal. Who has the permits does not. */
+static void watch_prints_no_renewals_of_permits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = take_permits(f);
+    struct tool *tool = tool_start(f, "watch", "-n", "20ms", "jobs");
+
+    assert_true(tool_says(tool, "3 of 5 out, by mill and 1 more, waiting: 0"));
+    probe_int(f->probe, "EVAL %s 1 {jobs}:timeout " PEER_PERMIT, PUT);
+    let_pass(SHORT_MS); /* for further looks */
+    probe_int(f->probe, "EVAL %s 1 {jobs}:timeout " OTHER_PERMIT " " PEER_PERMIT, PUT);
+    assert_true(tool_says(tool, "3 of 5 out, by " OTHER_PERMIT_HEX " and 1 more, waiting: 0"));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(tool_says(tool, "1 of 5 out, by " OTHER_PERMIT_HEX ", waiting: 0"));
+    tool_signal(tool, SIGINT);
+    assert_int_equal(tool_wait(tool), 128 + SIGINT);
+    assert_null(strstr(tool_out(tool), PEER_PERMIT_HEX));
+    probe_int(f->probe, "DEL jobs {jobs}:timeout");
+}
+
 static void break_takes_permits_back(void **state)
 {
     struct fixture *f = *state;
@@ -617,6 +646,7 @@ int main(void)
         TOOL_TEST(a_lock_is_no_latch),
         TOOL_TEST(list_shows_latches_and_semaphores_by_their_names),
         TOOL_TEST(watch_counts_a_latch_and_permits),
+        TOOL_TEST(watch_prints_no_renewals_of_permits),
         TOOL_TEST(break_takes_permits_back),
         TOOL_TEST(break_says_that_it_does_not_see_all_permits),
         TOOL_TEST(break_takes_only_the_permits_back_that_it_has_shown),

@@ -262,16 +262,6 @@ static bool is_done(const struct lock_row *row)
     return why != NULL;
 }
 
-/* relock_locks() shows only so many permits. */
-static uint64_t count_left(const struct lock_row *row)
-{
-    uint64_t n = row->n_out;
-
-    for (size_t i = 0; i < row->n_permits; i++)
-        n -= row->permits[i].n;
-    return n;
-}
-
 /* Returns the exit status. */
 static int print_done(const struct breaking *breaking, const struct lock_row *row, bool held)
 {
@@ -286,11 +276,11 @@ static int print_done(const struct breaking *breaking, const struct lock_row *ro
                     stderr);
     } else if (is_semaphore(row)) {
         print_holder("relock break: taken back; the holders were ", row, "\n");
-        if (count_left(row) == 0)
+        if (lock_row_n_unseen(row) == 0)
             return STATUS_OK;
         (void)fprintf(stderr,
                       "relock break: permits that are still out: %llu; repeat the command\n",
-                      (unsigned long long)count_left(row));
+                      (unsigned long long)lock_row_n_unseen(row));
         return STATUS_NO;
     } else {
         print_holder("relock break: broken; it was held by ", row, "\n");

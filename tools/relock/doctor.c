@@ -154,10 +154,30 @@ static void choose(const struct doctor *doctor, uint64_t flags, const char *kind
     kinds[n] = NULL;
 }
 
+static void ignore(const struct relock_record *record, void *arg)
+{
+    (void)record;
+    (void)arg;
+}
+
+/* A user with the rights to unleased semaphores may not, so a failure is no finding. */
+static void forget_numbers(struct doctor *doctor, struct trials_numbers *numbers)
+{
+    const struct relock_options options = {.connections = 1, .on_record = ignore};
+    struct relock_client *client = NULL;
+
+    if (numbers->n > 0)
+        (void)session_try(&doctor->args, &options, &client);
+    trials_forget(numbers, client);
+    relock_client_free(client);
+}
+
 /* Returns why there are no clients. */
 static int examine_with(struct doctor *doctor, uint64_t flags)
 {
-    struct trials trials = {.name = doctor->name, .findings = &doctor->findings};
+    struct trials_numbers numbers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct trials trials = {
+        .name = doctor->name, .findings = &doctor->findings, .numbers = &numbers};
     const char *kinds[MOST_KINDS];
     int r = make_client(doctor, flags, &trials.holder);
 
@@ -177,6 +197,7 @@ static int examine_with(struct doctor *doctor, uint64_t flags)
     relock_client_free(trials.other);
     relock_client_free(trials.waiter);
     relock_client_free(trials.holder); /* after this, the log is complete */
+    forget_numbers(doctor, &numbers);
     return r;
 }
 
@@ -220,8 +241,7 @@ const struct command command_doctor = {
     "                            may stand several times [reentrant, fair, fenced,\n"
     "                            read-write, spin, plain]\n"
     "      --name NAME           names the locks NAME:fair and so on [relock:doctor];\n"
-    "                            the token counters of fenced ones and the numbers of\n"
-    "                            semaphores stay\n"
+    "                            the token counters of fenced ones stay\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

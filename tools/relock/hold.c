@@ -154,28 +154,34 @@ static int make_locks(struct hold *hold)
     return r;
 }
 
-/* Of those that start first, one sets the number, and all others find it. */
+static int change_number(struct hold *hold)
+{
+    int r = relock_semaphore_set(hold->lock, hold->options->n_permits);
+
+    hold->has_changed_number = r == RELOCK_OK;
+    return r;
+}
+
+/* Of those that start first, one sets the number, and all others find it. After an outage in its
+ * wait, one that has changed it accepts what others have made of it. */
 static int agree_on_number(struct hold *hold)
 {
     const struct run_options *options = hold->options;
     struct relock_permits permits;
     bool was_unset = false;
-    int64_t n;
     int r;
 
-    if (options->changes_number)
-        return relock_semaphore_set(hold->lock, options->n_permits);
+    if (options->changes_number && !hold->has_changed_number)
+        return change_number(hold);
     r = relock_semaphore_init(hold->lock, options->n_permits, &was_unset);
-    if (r != RELOCK_OK || was_unset)
+    if (r != RELOCK_OK || was_unset || options->changes_number)
         return r;
     r = relock_semaphore_read(hold->lock, &permits);
     if (r != RELOCK_OK)
         return r;
-    n = permits.n_free + (int64_t)permits.n_out;
-    if (n == (int64_t)options->n_permits)
-        return RELOCK_OK;
-    hold->other_number = n;
-    return RELOCK_E_INVALID;
+    hold->other_number = permits.n_free + (int64_t)permits.n_out;
+    hold->has_other_number = hold->other_number != (int64_t)options->n_permits;
+    return hold->has_other_number ? RELOCK_E_INVALID : RELOCK_OK;
 }
 
 static bool is_renewed(const struct hold *hold)
@@ -273,7 +279,6 @@ bool hold_begin(struct hold *hold, const struct run_options *options)
     hold->how.on_lost = on_lost;
     hold->how.arg = hold;
     hold->how.permit_ids = options->n_permits > 0 ? hold->permit_id : NULL;
-    hold->other_number = -1;
     hold->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hold->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hold->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -38,7 +38,9 @@ struct hold {
     struct relock_how how;        /* its lease and owner */
     struct relock_grant grant;
     unsigned char permit_id[HOLD_PERMIT_ID]; /* of a semaphore */
-    int64_t other_number; /* of permits, which the semaphore has, and not the wanted one; or -1 */
+    bool has_other_number;                   /* of permits, and not the wanted one */
+    int64_t other_number;                    /* that one */
+    bool has_changed_number;                 /* --set-permits does so once */
     struct patience patience;
     struct teller teller;
     int result;        /* of the wait */

@@ -26,6 +26,8 @@ static const char *const kinds[] = {
     [RELOCK_KIND_NUMBER] = "number?",
 };
 
+#define N_KINDS (sizeof(kinds) / sizeof(*kinds))
+
 static const char *const said_words[] = {
     [SAID_PLAIN] = "plain",
     [SAID_SEMAPHORE] = "semaphore",
@@ -223,9 +225,21 @@ bool lock_row_is_held(const struct lock_row *row)
     }
 }
 
+uint64_t lock_row_n_unseen(const struct lock_row *row)
+{
+    uint64_t n = row->n_out;
+
+    for (size_t i = 0; i < row->n_permits; i++)
+        n -= row->permits[i].n;
+    return n;
+}
+
+/* A library that is newer than the tool may report further kinds. */
 const char *lock_row_kind(const struct lock_row *row)
 {
-    return row->said != SAID_NOTHING ? said_words[row->said] : kinds[row->kind];
+    if (row->said != SAID_NOTHING)
+        return said_words[row->said];
+    return (size_t)row->kind < N_KINDS ? kinds[row->kind] : "?";
 }
 
 const char *lock_list_who(const char *client_name, const char *id)

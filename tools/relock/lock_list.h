@@ -72,6 +72,9 @@ bool lock_row_is_held(const struct lock_row *row);
 /* Whether the key is a number for which the user has not said what it is. */
 bool lock_row_is_unsaid(const struct lock_row *row);
 
+/* Permits that are out and in no row of `permits`: relock_locks() shows only so many. */
+uint64_t lock_row_n_unseen(const struct lock_row *row);
+
 /* `held`, for people: `2 of 5 out`, `closed at 3`. Valid until the next call. */
 const char *lock_row_state(const struct lock_row *row);
 

@@ -13,8 +13,9 @@
 struct number_kind {
     int (*make)(struct relock_client *client, const char *name, void **number);
     void (*free)(void *number);
-    int (*close)(void *number); /* so that a wait is refused */
-    int (*open)(void *number);  /* and lets it through */
+    int (*close)(void *number, bool *stays); /* so that a wait is refused; `*stays`: there is a key
+                                                now, and end() leaves it */
+    int (*open)(void *number);               /* and lets it through */
     int (*wait)(void *number, int64_t wait_ms);
     int (*end)(void *number);
 };
@@ -40,11 +41,12 @@ static void free_latch(void *number)
     (void)relock_latch_free(number);
 }
 
-static int close_latch(void *number)
+static int close_latch(void *number, bool *stays)
 {
     uint64_t count;
     int r = relock_latch_try_set(number, 2, NULL);
 
+    *stays = false;
     return worse(r, relock_latch_count(number, &count));
 }
 
@@ -84,10 +86,10 @@ static void free_unleased(void *number)
     (void)relock_unleased_free(number);
 }
 
-static int close_unleased(void *number)
+static int close_unleased(void *number, bool *stays)
 {
     int64_t n;
-    int r = relock_unleased_try_set(number, 1, NULL);
+    int r = relock_unleased_try_set(number, 1, stays);
 
     r = worse(r, relock_unleased_available(number, &n));
     return worse(r, relock_unleased_drain(number, &n));
@@ -160,6 +162,7 @@ static int try_kind(const struct trials *trials, const struct number_kind *kind,
 {
     struct relock_client *const clients[3] = {trials->holder, trials->waiter, trials->other};
     void *numbers[3] = {NULL};
+    bool stays = false;
     uint64_t began_ms;
     int r = RELOCK_OK;
 
@@ -167,7 +170,9 @@ static int try_kind(const struct trials *trials, const struct number_kind *kind,
         r = worse(r, kind->make(clients[i], name, &numbers[i]));
     began_ms = clock_ms();
     if (r == RELOCK_OK)
-        r = kind->close(numbers[0]);
+        r = kind->close(numbers[0], &stays);
+    if (stays)
+        trials_note(trials, name);
     if (r == RELOCK_OK)
         r = be_awaited(kind, numbers, (int64_t)(WAIT_TRIPS * (clock_ms() - began_ms)));
     for (size_t i = 0; i < 3; i++)

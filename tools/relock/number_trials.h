@@ -8,7 +8,8 @@
 
 #include "trials.h"
 
-/* Returns RELOCK_OK, or the first failure. The latch is deleted; the semaphore stays, with 0. */
+/* Returns RELOCK_OK, or the first failure. The latch is deleted; the semaphore stays, with 0, and
+ * trials_forget() deletes it. */
 int number_trials_of_latch(const struct trials *trials, const char *name);
 int number_trials_of_unleased(const struct trials *trials, const char *name);
 

@@ -95,7 +95,9 @@ static const char *find_obstacle_of_permits(struct run *run)
 
     return relock_client_ready(run->hold.client, NULL) == RELOCK_OK &&
                    relock_semaphore_read(run->hold.lock, &permits) == RELOCK_E_SERVER
-               ? "its key has data that is no semaphore: use another name, or delete the key"
+               ? "its key has data that is no semaphore, such as a lock of another kind: use "
+                 "another "
+                 "name, or wait until the key is gone"
                : NULL;
 }
 
@@ -130,6 +132,17 @@ static const char *conflict_text(const struct run *run)
                : "another owner holds the lock, or it is reserved for a process that waits";
 }
 
+static void say_other_number(const struct run *run)
+{
+    long long number = (long long)run->hold.other_number;
+    char pass[48] = "";
+
+    if (number > 0)
+        (void)snprintf(pass, sizeof(pass), "pass --permits %lld, or ", number);
+    say(run, "its number of permits is %lld: %schange the number by --set-permits %llu", number,
+        pass, (unsigned long long)run->options->n_permits);
+}
+
 /* A conflict, or a failure: the exit status. */
 static int explain(struct run *run)
 {
@@ -144,12 +157,8 @@ static int explain(struct run *run)
                           : "a process that started this one holds it");
         return STATUS_FAILED;
     }
-    if (run->hold.other_number >= 0) {
-        say(run,
-            "its number of permits is %lld: pass --permits %lld, or change the number by "
-            "--set-permits %llu",
-            (long long)run->hold.other_number, (long long)run->hold.other_number,
-            (unsigned long long)options->n_permits);
+    if (run->hold.has_other_number) {
+        say_other_number(run);
         return STATUS_FAILED;
     }
     if (r == RELOCK_E_INVALID && !run->hold.client)
@@ -419,7 +428,7 @@ const struct command command_run = {
     "  -v, --verbose             log to stderr what the library does\n"
     "Exit status: that of COMMAND, or 128 + N if signal N ended it, or\n"
     "  123  the lock was lost, and COMMAND was ended (not with --on-lost warn)\n"
-    "  124  another owner holds the lock, or it is reserved for a process that waits\n"
+    "  124  the lock is held or reserved for a process that waits; no permit is free\n"
     "  125  relock failed    126  cannot execute COMMAND    127  COMMAND not found\n",
     run_run,
 };

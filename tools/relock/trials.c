@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define WAIT_MS 150  /* holds of more than 100 ms are checked */
@@ -21,14 +22,6 @@
 typedef int constructor_fn(struct relock_client *client, const char *name,
                            struct relock_lock **lock);
 
-/* As a lock: of one permit. */
-static int new_semaphore(struct relock_client *client, const char *name, struct relock_lock **lock)
-{
-    int r = relock_semaphore_new(client, name, lock);
-
-    return r == RELOCK_OK ? relock_semaphore_init(*lock, 1, NULL) : r;
-}
-
 static const struct row {
     const char *name, *kind;
     constructor_fn *held, *wanted;
@@ -42,12 +35,13 @@ static const struct row {
     {"spin", "spin", relock_spinlock_new, relock_spinlock_new, NULL},
     {"plain", "plain", relock_plainlock_new, relock_plainlock_new, NULL},
     {"announced", "announced-plain", relock_plainlock_new, relock_plainlock_new, NULL},
-    {"semaphore", "semaphore", new_semaphore, new_semaphore, NULL},
+    {"semaphore", "semaphore", relock_semaphore_new, relock_semaphore_new, NULL},
     {"unleased", "unleased", NULL, NULL, number_trials_of_unleased},
     {"latch", "latch", NULL, NULL, number_trials_of_latch},
 };
 
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
+#define MOST_TIMES 5 /* that other doctors are in the way */
 
 /* A thread that waits for the lock while it holds another one. */
 struct waiting {
@@ -68,6 +62,53 @@ struct trial {
     bool has_thread;
     pthread_t thread;
 };
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+void trials_note(const struct trials *trials, const char *name)
+{
+    struct trials_numbers *numbers = trials->numbers;
+
+    (void)pthread_mutex_lock(&numbers->mutex);
+    if (numbers->n < TRIALS_MOST_NUMBERS && (numbers->names[numbers->n] = strdup(name)))
+        numbers->n++;
+    (void)pthread_mutex_unlock(&numbers->mutex);
+}
+
+/* A plain lock is a string, too. */
+static void delete_number(struct relock_client *client, const char *name)
+{
+    struct relock_lock *lock = NULL;
+
+    if (relock_plainlock_new(client, name, &lock) == RELOCK_OK)
+        (void)relock_force_unlock(lock);
+    relock_lock_free(lock);
+}
+
+void trials_forget(struct trials_numbers *numbers, struct relock_client *client)
+{
+    for (size_t i = 0; i < numbers->n; i++) {
+        if (client)
+            delete_number(client, numbers->names[i]);
+        free(numbers->names[i]);
+    }
+    numbers->n = 0;
+}
+
+/* A semaphore is like a lock if it has one permit. */
+static int make(const struct trials *trials, struct relock_client *client,
+                constructor_fn *constructor, const char *name, struct relock_lock **lock)
+{
+    bool was_unset = false;
+    int r = constructor(client, name, lock);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_semaphore_init(*lock, 1, &was_unset);
+    if (was_unset)
+        trials_note(trials, name);
+    return r == RELOCK_E_UNSUPPORTED ? RELOCK_OK : r;
+}
 
 /* ---- one lock ------------------------------------------------------------------------------ */
 
@@ -166,12 +207,13 @@ static int try_locks(struct trial *trial)
     return r == RELOCK_OK ? be_awaited(trial) : worse(r, relock_unlock(trial->held));
 }
 
-static int make_waiting(struct waiting *waiting, struct relock_client *client,
-                        const struct row *row, const char *name, const char *own)
+static int make_waiting(struct trial *trial, struct waiting *waiting, struct relock_client *client,
+                        const char *name, const char *own)
 {
-    int r = row->wanted(client, name, &waiting->wanted);
+    const struct row *row = trial->row;
+    int r = make(trial->trials, client, row->wanted, name, &waiting->wanted);
 
-    return worse(r, row->held(client, own, &waiting->own));
+    return worse(r, make(trial->trials, client, row->held, own, &waiting->own));
 }
 
 static int try_row(struct trial *trial, const char *name)
@@ -183,9 +225,11 @@ static int try_row(struct trial *trial, const char *name)
 
     (void)snprintf(first, sizeof(first), "%s:%s:1", trials->name, row->name);
     (void)snprintf(second, sizeof(second), "%s:%s:2", trials->name, row->name);
-    r = row->held(trials->holder, name, &trial->held);
-    r = worse(r, make_waiting(&trial->first, trials->waiter, row, name, first));
-    r = worse(r, make_waiting(&trial->second, trials->other, row, name, second));
+    trial->held = NULL;
+    trial->first = trial->second = (struct waiting){0};
+    r = make(trials, trials->holder, row->held, name, &trial->held);
+    r = worse(r, make_waiting(trial, &trial->first, trials->waiter, name, first));
+    r = worse(r, make_waiting(trial, &trial->second, trials->other, name, second));
     if (r == RELOCK_OK)
         r = try_locks(trial);
     relock_lock_free(trial->held);
@@ -196,14 +240,19 @@ static int try_row(struct trial *trial, const char *name)
     return r;
 }
 
+/* Another doctor may delete a number that it has set, while this one uses it. */
 static void *run_trial(void *arg)
 {
     struct trial *trial = arg;
     const struct row *row = trial->row;
     char name[NAME_MAX + 1];
+    int n = 0;
 
     (void)snprintf(name, sizeof(name), "%s:%s", trial->trials->name, row->name);
-    trial->result = row->try_number ? row->try_number(trial->trials, name) : try_row(trial, name);
+    do {
+        trial->result =
+            row->try_number ? row->try_number(trial->trials, name) : try_row(trial, name);
+    } while (trial->result == RELOCK_E_NO_PERMITS && ++n < MOST_TIMES);
     return NULL;
 }
 
@@ -252,6 +301,7 @@ bool trials_expect(const struct relock_record *record)
 static int64_t watch_end(struct relock_lock *held, struct relock_lock *seen)
 {
     const struct relock_how how = {.wait_ms = HELD_MS, .lease_ms = SHORT_MS};
+    struct relock_permits permits;
     uint64_t began_ms = clock_ms(), ms;
     bool is_locked = true;
     int r = relock_acquire(held, &how, NULL);
@@ -267,6 +317,7 @@ static int64_t watch_end(struct relock_lock *held, struct relock_lock *seen)
     (void)relock_unlock(held);
     if (is_locked)
         (void)relock_force_unlock(seen);
+    (void)relock_semaphore_read(seen, &permits); /* a permit that has expired comes back */
     return r == RELOCK_OK ? (int64_t)ms : r;
 }
 
@@ -281,9 +332,9 @@ void trials_of_lease(const struct trials *trials, const char *kind)
         row++;
     if (row->try_number)
         return;
-    (void)snprintf(name, sizeof(name), "%s" LEASE_NAME, trials->name);
-    ms = row->held(trials->holder, name, &held);
-    ms = worse((int)ms, row->held(trials->other, name, &seen));
+    (void)snprintf(name, sizeof(name), "%s:%s" LEASE_NAME, trials->name, row->name);
+    ms = make(trials, trials->holder, row->held, name, &held);
+    ms = worse((int)ms, make(trials, trials->other, row->held, name, &seen));
     if (ms == RELOCK_OK)
         ms = watch_end(held, seen);
     relock_lock_free(held);

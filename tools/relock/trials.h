@@ -12,10 +12,24 @@
 
 #include <relock.h>
 
+#include <pthread.h>
+#include <stddef.h>
+
+#define TRIALS_MOST_NUMBERS 8
+
+/* The numbers of semaphores that trials have set, and nobody before. They stay until
+ * trials_forget(). */
+struct trials_numbers {
+    pthread_mutex_t mutex;
+    char *names[TRIALS_MOST_NUMBERS]; /* guarded by mutex */
+    size_t n;                         /* the same */
+};
+
 struct trials {
     struct relock_client *holder, *waiter, *other;
     const char *name; /* the names of the locks begin with it */
     struct findings *findings;
+    struct trials_numbers *numbers;
 };
 
 /* For the clients of trials: a wait that shows all that a longer one would. */
@@ -29,6 +43,13 @@ void trials_of_kinds(const struct trials *trials, const char *const *kinds);
 /* Acquires a lock of this kind with a short lease, leaves it, and looks whether it ends. Does
  * nothing for a kind without leases. */
 void trials_of_lease(const struct trials *trials, const char *kind);
+
+/* Takes note of such a number. */
+void trials_note(const struct trials *trials, const char *name);
+
+/* Deletes these numbers, as far as the user of this client may. It is not one of those that tried
+ * them. NULL: they stay. */
+void trials_forget(struct trials_numbers *numbers, struct relock_client *client);
 
 /* Whether a log line is about this end. */
 bool trials_expect(const struct relock_record *record);

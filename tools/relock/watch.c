@@ -42,14 +42,41 @@ static void read_options(struct watch *watch, int argc, char **argv)
     watch->name = args_name(&watch->args, argv[optind]);
 }
 
+static bool has_permit(const struct lock_row *row, const char *id)
+{
+    for (size_t i = 0; i < row->n_permits; i++)
+        if (strcmp(row->permits[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+/* Each renewal changes which of them expires first, and so, if there are more than relock_locks()
+ * shows, which of them it shows. */
+static bool has_same_acquires(const struct lock_row *a, const struct lock_row *b)
+{
+    if (lock_row_n_unseen(a) > 0 || lock_row_n_unseen(b) > 0)
+        return true;
+    for (size_t i = 0; i < b->n_permits; i++)
+        if (!has_permit(a, b->permits[i].id))
+            return false;
+    return a->n_permits == b->n_permits;
+}
+
+static bool has_same_holder(const struct lock_row *a, const struct lock_row *b)
+{
+    if (a->n_out > 0 && b->n_out > 0)
+        return has_same_acquires(a, b);
+    return strcmp(a->holder.id, b->holder.id) == 0 &&
+           a->holder.hold_count == b->holder.hold_count &&
+           a->holder.n_holders == b->holder.n_holders;
+}
+
 static bool is_same(const struct lock_list *before, const struct lock_list *now)
 {
     const struct lock_row *a = before->rows, *b = now->rows;
 
-    return before->n > 0 && a->kind == b->kind && strcmp(a->holder.id, b->holder.id) == 0 &&
-           a->holder.hold_count == b->holder.hold_count &&
-           a->holder.n_holders == b->holder.n_holders && a->n_waiting == b->n_waiting &&
-           a->number == b->number && a->n_out == b->n_out;
+    return before->n > 0 && a->kind == b->kind && has_same_holder(a, b) &&
+           a->n_waiting == b->n_waiting && a->number == b->number && a->n_out == b->n_out;
 }
 
 /* For people: the time, and what changed. The lease changes all the time, and is not shown. */

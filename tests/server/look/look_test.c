@@ -490,6 +490,8 @@ static void only_the_name_of_a_number_says_what_it_may_be(void **state)
         {"semaphore:jobs", "-2", "10:0 -2", true},
         {"semaphore:jobs", "2", "10:0 2", false},
         {"visits", "9223372036854775807", "12:1 9223372036854775807", false},
+        {"visits", "9223372036854775808", "6:1 0", false}, /* no number for Redis */
+        {"visits", "18446744073709551615", "6:1 0", false},
         {"visits", "0", "12:1 0", false},
     };
     struct fixture *f = *state;
@@ -506,6 +508,28 @@ static void only_the_name_of_a_number_says_what_it_may_be(void **state)
         assert_string_equal(view.text, all[i].is_listed ? all[i].seen : "");
         probe_int(f->probe, "DEL %s", all[i].name);
     }
+}
+
+/* All permits are the sum of two numbers, which a program may add. */
+static void a_number_that_no_semaphore_can_have_is_no_semaphore(void **state)
+{
+    static const struct {
+        const char *value, *seen;
+    } all[] = {
+        {"2147483647", "9: 2147483647 free, 1 out; " PEER_PERMIT_HEX " 1 0"},
+        {"-2147483647", "9: -2147483647 free, 1 out; " PEER_PERMIT_HEX " 1 0"},
+        {"2147483648", "12: 2147483648 free, 0 out"},
+        {"9223372036854775807", "12: 9223372036854775807 free, 0 out"},
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+
+    probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        probe_text(f->probe, "SET jobs %s", all[i].value);
+        assert_string_equal(see_semaphore(client, "jobs").text, all[i].seen);
+    }
+    probe_int(f->probe, "DEL jobs {jobs}:timeout");
 }
 
 static void keys_that_belong_to_locks_are_no_locks(void **state)
@@ -712,6 +736,7 @@ int main(void)
         SERVER_TEST(the_permits_of_an_acquire_have_an_age),
         SERVER_TEST(the_permits_of_one_acquire_can_be_taken_back),
         SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
+        SERVER_TEST(a_number_that_no_semaphore_can_have_is_no_semaphore),
         SERVER_TEST(keys_that_belong_to_locks_are_no_locks),
         SERVER_TEST(the_callback_can_end_the_search_and_call_the_library),
         SERVER_TEST(a_holder_has_the_name_of_its_client),
