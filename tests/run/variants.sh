@@ -264,7 +264,7 @@ test_servers()
 # Its tests by themselves, and its programs and this machine's on the same locks.
 test_machine()
 {
-    local folder=$PWD/$out/machines/$1 began=$SECONDS log=$out/logs/$1-quickstart.log slow=()
+    local folder=$PWD/$out/machines/$1 log=$out/logs/$1-quickstart.log slow=() began result=0
 
     if [[ ! -x $folder/worker ]]; then
         report skipped "$1" "$out/logs/$1-build.log"
@@ -276,12 +276,10 @@ test_machine()
         run_tests "$1" "$1" "${chosen[@]}" --no-suite tree "${slow[@]}"
         RELOCK_TEST_FLEET=$folder run_tests "$1-fleet" gcc 'fleet server'
     )
-    if tests/machines/quickstart.sh "$out/gcc/examples/quickstart" "$folder/run" \
-        "$out/$1/examples/quickstart" >"$log" 2>&1; then
-        report ok "$1-quickstart" "$log" "$began"
-    else
-        report failed "$1-quickstart" "$log" "$began"
-    fi
+    began=$SECONDS
+    tests/machines/quickstart.sh "$out/gcc/examples/quickstart" "$folder/run" \
+        "$out/$1/examples/quickstart" >"$log" 2>&1 || result=$?
+    report_result "$result" "$1-quickstart" "$log" "$began"
 }
 
 # A folder in memory, if there is one with 256 MB. The nodes of a cluster write to the disk before they
