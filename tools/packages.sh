@@ -168,7 +168,7 @@ relock_new_meson()
     [[ $(meson --version) != 0.* ]] && return
     if [[ ! -x $here/bin/meson ]]; then
         echo "installing meson >= 1.0 into build-meson/"
-        python3 -c 'import ensurepip' 2>/dev/null || relock_apt install --yes python3-venv
+        python3 -c 'import ensurepip' 2>/dev/null || relock_apt install --yes --no-remove python3-venv
         python3 -m venv "$here" || relock_stop python3-venv
         "$here/bin/pip" install --quiet 'meson >= 1.0' || relock_stop 'meson (1.0 or newer)'
     fi

@@ -163,15 +163,21 @@ def figures(result):
     if not result["lines"]:
         yield [f"**{result['title']}**", f"not measured: {result['note']}"]
         return
-    judged = {check["line"] for check in result["checks"] if "reached" in check and "against" not in check}
+    aimed = {check["line"] for check in result["checks"] if "reached" in check and "against" not in check}
+    rest = [
+        [f"{line['what']}, {line['unit']}".rstrip(", "), span(line)]
+        for line in result["lines"]
+        if line["id"] not in aimed
+    ]
+    rest += [
+        [check["what"], span(check)]
+        for check in result["checks"]
+        if "against" in check and "reached" not in check
+    ]
     note = f" {result['note'][0].upper()}{result['note'][1:]}." if result["note"] else ""
-    yield [f"**{result['title']}**{note}", ""]
-    for line in result["lines"]:
-        if line["id"] not in judged:
-            yield [f"{line['what']}, {line['unit']}".rstrip(", "), span(line)]
-    for check in result["checks"]:
-        if "against" in check and "reached" not in check:
-            yield [check["what"], span(check)]
+    if rest or note:
+        yield [f"**{result['title']}**{note}", ""]
+    yield from rest
 
 
 def matching(pattern, results):

@@ -31,7 +31,7 @@ main()
     mkdir -p "$2"
     folder=$(cd "$2" && pwd)
     [[ ! -e $folder/cross.ini || $here/build.sh -nt $folder/cross.ini ]] || return 0
-    rm -rf "${folder:?}"/{root,run,cross.ini}
+    rm -rf "${folder:?}"/{root,run,cross.ini,worker} # worker: of tests/run/variants.sh
     mkdir "$folder/root"
     if [[ $1 == musl ]]; then
         make_musl "$folder"
@@ -63,8 +63,7 @@ needs()
 suite()
 {
     # shellcheck disable=SC1091 # the system's
-    (. /etc/os-release && [[ $ID == debian ]] && echo "$VERSION_CODENAME") ||
-        skip 'this system is not Debian'
+    (. /etc/os-release && [[ $ID == debian ]] && echo "$VERSION_CODENAME")
 }
 
 # ---- other processors ---------------------------------------------------------------------------
@@ -73,12 +72,13 @@ suite()
 make_cross()
 {
     local folder=$1 machine=$2 compiler=$3 triplet=$4 family=$5 order=$6 emulator=${7:-}
-    local root=$1/root lib=$1/root/usr/lib/$4 wrapper='' loader='' start=''
+    local root=$1/root lib=$1/root/usr/lib/$4 wrapper='' loader='' start='' suite
 
     needs "$compiler-gcc"
     [[ -z $emulator ]] || needs "$emulator"
+    suite=$(suite) || skip 'this system is not Debian'
     # shellcheck disable=SC2086 # words
-    (apt_use "$folder/apt" "$(suite)" "$machine" && apt_unpack_all "$root" $libraries) ||
+    (apt_use "$folder/apt" "$suite" "$machine" && apt_unpack_all "$root" $libraries) ||
         skip "Debian's packages for $machine cannot be had"
     # Before Debian 13, a part of the libraries is in /lib.
     [[ -e $root/lib ]] || ln -s usr/lib "$root/lib"
@@ -134,12 +134,13 @@ ccache()
 
 make_musl()
 {
-    local root=$1/root
+    local root=$1/root suite
 
     needs musl-gcc
     needs make
+    suite=$(suite) || skip 'this system is not Debian'
     # shellcheck disable=SC2086 # words
-    (apt_use "$1/apt" "$(suite)" "$(dpkg --print-architecture)" deb-src &&
+    (apt_use "$1/apt" "$suite" "$(dpkg --print-architecture)" deb-src &&
         apt_unpack "$root" uthash-dev && cd "$root" &&
         apt-get -q --download-only source $sources) || skip "Debian's sources cannot be had"
     build_musl "$root"

@@ -4,7 +4,7 @@
 #     ./tests/machines/quickstart.sh QUICKSTART COMMAND...
 #
 # QUICKSTART is the program of this machine, and COMMAND starts that of the other. Each process holds
-# the lock for one second. Ends with 77 if there is no server.
+# the lock for one second. Ends with 77 if there is no server, and fails if a process takes two minutes.
 set -euo pipefail
 
 scratch=$(mktemp -d)
@@ -18,12 +18,13 @@ stop()
 
 main()
 {
-    local server=${RELOCK_TEST_SERVER:-redis-server} here=$1 i process began=$SECONDS
-    local url=unix://$scratch/socket
+    local server here=$1 i process began=$SECONDS url=unix://$scratch/socket
+    local in_time=(timeout --foreground 120)
 
     shift
-    command -v "$server" >/dev/null || { echo "there is no $server" && exit 77; }
     trap stop EXIT
+    server=${RELOCK_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)} ||
+        { echo 'there is no Redis or Valkey' && exit 77; }
     "$server" --port 0 --unixsocket "$scratch/socket" --save '' --dir "$scratch" >/dev/null &
     processes+=($!)
     for ((i = 0; i < 100; i++)); do
@@ -31,9 +32,9 @@ main()
         sleep 0.1
     done
     for i in 1 2; do
-        "$here" "$url" >"$scratch/here.$i" &
+        "${in_time[@]}" "$here" "$url" >"$scratch/here.$i" &
         processes+=($!)
-        "$@" "$url" >"$scratch/there.$i" &
+        "${in_time[@]}" "$@" "$url" >"$scratch/there.$i" &
         processes+=($!)
     done
     for process in "${processes[@]:1}"; do

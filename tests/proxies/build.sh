@@ -25,7 +25,7 @@ main()
     }
 }
 
-# In a process of its own, in which `set -e` would not hold behind ||.
+# It is called behind ||, where `set -e` does not hold.
 get_envoy()
 {
     local files=$1/envoy.files

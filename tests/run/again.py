@@ -27,11 +27,9 @@ def failure(test, time):
     folder = pathlib.Path(test["folder"])
     for old in (folder / "meson-logs").glob(f"{logbase}*.json"):
         old.unlink()
+    options = [*suites.options(test["arguments"]), "--num-processes", "1", "--logbase", logbase]
     subprocess.run(
-        suites.meson(
-            folder,
-            [*test["arguments"], "--num-processes", "1", "--logbase", logbase, test["name"]],
-        ),
+        suites.meson(folder, [*options, test["name"]]),
         env=test["env"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -24,11 +24,7 @@ check()
         "check_$1"
     } >"$log" 2>&1 &
     wait $! || result=$?
-    case $result in
-    0) report ok "$1" "$log" "$began" ;;
-    77) report skipped "$1" "$log" ;;
-    *) report failed "$1" "$log" "$began" ;;
-    esac
+    report_result "$result" "$1" "$log" "$began"
 }
 
 # Skips the check unless there is this command.

@@ -4,8 +4,9 @@
 usage: half.py FOLDER FIRST|SECOND SUITES ARGUMENT...
 
 FOLDER is a build, and the ARGUMENTs are those of `meson test`. SUITES, with commas between them, are
-divided; the tests of other suites are in both halves. Which tests are the first half changes from
-commit to commit, so after some changes each test has run, even if the second half runs nowhere.
+divided. The tests of other suites are in both halves, and so is a test with the name of one of these.
+Which tests are the first half changes from commit to commit, so after some changes each test has run,
+even if the second half runs nowhere.
 """
 import pathlib
 import subprocess
@@ -21,12 +22,17 @@ def is_other_turn():
 
 
 def names(folder, which, divided, arguments):
-    # Lines of the list that Meson prints: "PROJECT:SUITE+MARK... / NAME".
+    # Lines of the list that Meson prints: "PROJECT:SUITE+MARK... / NAME". Meson chooses by the name alone,
+    # runs the tests in the order in which they are named, and a test twice that is named twice.
     tests = suites.listed(folder, arguments)
-    some = sorted(test for test in tests if suites.Progress.suite(test) in divided)
-    others = [test for test in tests if suites.Progress.suite(test) not in divided]
-    chosen = others + some[(which == "second") != is_other_turn() :: 2]
-    return [test.partition(" / ")[2] for test in chosen]
+    others = {name_of(test) for test in tests if suites.Progress.suite(test) not in divided}
+    some = sorted({name_of(test) for test in tests} - others)
+    left_out = set(some[(which == "first") != is_other_turn() :: 2])
+    return [name for name in dict.fromkeys(map(name_of, tests)) if name not in left_out]
+
+
+def name_of(test):
+    return test.partition(" / ")[2]
 
 
 def main(folder, which, divided, *arguments):

@@ -26,6 +26,16 @@ report()
     esac
 }
 
+# The status of what has run; name; log; beginning
+report_result()
+{
+    case $1 in
+    0) report ok "${@:2}" ;;
+    77) report skipped "${@:2}" ;;
+    *) report failed "${@:2}" ;;
+    esac
+}
+
 # Parts of a step that the script in this log has left out.
 report_parts()
 {

@@ -25,6 +25,7 @@ ENDED = re.compile(
 )
 NAMED = 5  # so many tests that still run are named
 EVERY_S = 60
+WITHOUT_VALUE = ["--print-errorlogs"]  # of the options that the steps give to `meson test`
 
 
 class Progress:
@@ -74,6 +75,16 @@ class Progress:
 
 def meson(folder, arguments):
     return ["meson", "test", "-C", str(folder), "--no-rebuild", *arguments]
+
+
+def options(arguments):
+    """Those of the arguments of `meson test` that name no test."""
+    kept, is_value = [], False
+    for argument in arguments:
+        if is_value or argument.startswith("--"):
+            kept.append(argument)
+        is_value = not is_value and argument.startswith("--") and argument not in WITHOUT_VALUE
+    return kept
 
 
 def listed(folder, arguments):

@@ -188,6 +188,7 @@ class RunAgainTest(unittest.TestCase):
 foreach suite : ['unit', 'server']
     test('line', find_program('./program'), args: suite, suite: suite)
 endforeach
+test('two words', find_program('./program'), args: 'unit', suite: 'unit')
 """
     PROGRAM = """#!/bin/sh
 [ "$1" = unit ]
@@ -204,11 +205,11 @@ endforeach
             ["meson", "setup", "build"], cwd=self.folder, stdout=subprocess.DEVNULL, check=True
         )
 
-    def failure(self, suite):
+    def failure(self, suite, *arguments):
         test = {
             "step": "gcc",
             "folder": str(self.folder / "build"),
-            "arguments": [],
+            "arguments": arguments,
             "env": dict(os.environ),
             "name": "line",
             "full_name": f"relock:{suite} / line",
@@ -220,6 +221,12 @@ endforeach
         self.assertEqual(self.failure("unit"), "")
         self.assertIn("alone, time 1", self.failure("server"))
         self.assertEqual(self.failure("faults"), "it could not be run again")
+
+    def test_one_of_a_half_runs_without_the_others(self):
+        named = ["--print-errorlogs", "--no-suite", "faults", "line", "two words", "--wrapper", "env"]
+        self.assertEqual(self.failure("unit", *named), "")
+        log = next((self.folder / "build" / "meson-logs").glob("again-gcc-1*.json"))
+        self.assertNotIn("two words", log.read_text("utf-8"))
 
 
 class ProgressTest(unittest.TestCase):

@@ -5,7 +5,6 @@ usage: half_test.py TESTS BUILD
 
 TESTS is the folder tests/, BUILD this build.
 """
-import collections
 import pathlib
 import sys
 import unittest
@@ -18,10 +17,7 @@ import suites
 DIVIDED = ["server", "faults"]
 TESTS_OF_BUILD = suites.listed(BUILD, [])
 suites.listed = lambda folder, arguments: TESTS_OF_BUILD  # it takes seconds
-
-
-def names_of(tests):
-    return collections.Counter(test.partition(" / ")[2] for test in tests)
+NAMES = [half.name_of(test) for test in TESTS_OF_BUILD]
 
 
 class HalfTest(unittest.TestCase):
@@ -30,12 +26,21 @@ class HalfTest(unittest.TestCase):
         return half.names(BUILD, which, DIVIDED, [])
 
     def test_a_divided_test_is_in_one_half_and_any_other_in_both(self):
-        both = [test for test in TESTS_OF_BUILD if suites.Progress.suite(test) not in DIVIDED]
+        both = {
+            half.name_of(test)
+            for test in TESTS_OF_BUILD
+            if suites.Progress.suite(test) not in DIVIDED
+        }
         first, second = self.names("first", False), self.names("second", False)
-        self.assertEqual(
-            collections.Counter(first + second), names_of(TESTS_OF_BUILD) + names_of(both)
-        )
+        self.assertEqual(set(first) | set(second), set(NAMES))
+        self.assertEqual(set(first) & set(second), both)
         self.assertLess(abs(len(first) - len(second)), 2)
+
+    def test_a_name_is_there_once_and_in_mesons_order(self):
+        for which in ["first", "second"]:
+            names = self.names(which, False)
+            self.assertEqual(len(names), len(set(names)))
+            self.assertEqual(names, sorted(names, key=NAMES.index))
 
     def test_the_halves_change_places(self):
         self.assertEqual(self.names("first", True), self.names("second", False))

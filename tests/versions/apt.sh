@@ -49,7 +49,7 @@ apt_unpack_files()
     local file
 
     for file in "$@"; do
-        dpkg-deb -x "$file" .
+        dpkg-deb -x "$file" . || return
         rm "$file"
     done
 }

@@ -39,15 +39,15 @@ main()
     folder=$(cd "$1" && pwd)
     while read -r name from what suite libraries; do
         [[ -n $name && ! -x $folder/$name ]] || continue
-        make "$folder" "$name" "$from" "$what" "${suite:-}" "${libraries:-}" >"$folder/$name.log" 2>&1 ||
+        make "$folder" "$name" "$from" "$what" "${suite:-}" "${libraries:-}" >"$folder/$name.log" 2>&1 &
+        wait $! ||
             echo "skipped $name: it cannot be had here, or does not run; see $folder/$name.log"
     done <<<"$servers"
 }
 
-# In a process of its own, in which `set -e` holds.
+# Called as a separate command, in which `set -e` holds.
 make()
 (
-    set -e
     folder=$1 name=$2 from=$3 what=$4 suite=$5 libraries=$6
     files=$folder/$name.files
 
@@ -99,7 +99,7 @@ write_program()
         -name valkey-check-rdb \) -type f | sort | tail -n 1)
     [[ -n $program ]]
     chmod +x "$program"
-    loader=$(find "$1" -name 'ld-linux-x86-64.so.2' | head -n 1)
+    loader=$(find "$1" -name 'ld-linux-x86-64.so.2' -print -quit)
     start="exec -a redis-server '$program'"
     [[ -z $loader ]] ||
         start="exec '$loader' --library-path '$libraries' --argv0 redis-server '$program'"
