@@ -340,7 +340,7 @@ static void a_name_with_other_data_is_refused(void **state)
     tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), "such as a lock of another kind: use another name"));
-    assert_null(strstr(tool_err(tool), "delete"));
+    assert_null(strstr(tool_err(tool), "or delete the key"));
     end_run(holder);
     assert_tool(f, 0, "run", "--permits", "1", NAME, "--", "true");
     tool = tool_start(f, "run", NAME, "--", "echo", "ran");

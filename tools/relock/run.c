@@ -96,8 +96,7 @@ static const char *find_obstacle_of_permits(struct run *run)
     return relock_client_ready(run->hold.client, NULL) == RELOCK_OK &&
                    relock_semaphore_read(run->hold.lock, &permits) == RELOCK_E_SERVER
                ? "its key has data that is no semaphore, such as a lock of another kind: use "
-                 "another "
-                 "name, or wait until the key is gone"
+                 "another name, or wait until the key is gone"
                : NULL;
 }
 
