@@ -54,15 +54,17 @@ static uint64_t next_ms_of(const struct relock_client *client) RELOCK_REQUIRES(c
 static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
+    unsigned n = 1;
 
-    for (unsigned n = 1; n <= TIMERS_MAX && fire_next(client, now_ms); n++) {
+    for (; n <= TIMERS_MAX && fire_next(client, now_ms); n++) {
         if (n % TIMERS_AT_A_TIME == 0) {
             relock_mutex_unlock(&client->mutex);
             relock_mutex_lock(&client->mutex);
         }
     }
     relock_batch_send_all(client);
-    relock_batch_take_turn(client, now_ms);
+    if (n <= TIMERS_MAX) /* else a hold may be due whose time is over */
+        relock_batch_take_turn(client, now_ms);
 }
 
 /* Whether messages are for this thread: other threads would only hand them on. */

@@ -1,4 +1,5 @@
 /* The I/O thread of an idle client, which no timer and no message wakes. */
+#include "base/clock.h"
 #include "lock/state/client.h"
 #include "redis/io/io.h"
 #include "redis/io/private.h"
@@ -79,6 +80,57 @@ static void timers_that_are_due_together_do_not_hold_up_a_task(void **state)
     relock_mutex_unlock(&client->mutex);
     assert_true(wait_until(have_all_fired, NULL, SOON_MS));
     assert_true(atomic_load(&n_fired_before) < N_TIMERS);
+}
+
+/* ---- turns of renewals -------------------------------------------------------------------------
+ */
+
+static struct relock_hold *soon_due;
+static uint64_t sent_before_ms;
+static atomic_bool is_early; /* the hold was renewed while timers were due */
+
+static void fire_and_look(struct relock_timer *timer, uint64_t now_ms)
+{
+    fire(timer, now_ms);
+    if (soon_due->sent_ms != sent_before_ms)
+        atomic_store(&is_early, true);
+}
+
+static bool is_renewed(void *arg)
+{
+    return stats_of(arg).renewed > 0;
+}
+
+/* One of those that are due may be the end of the hold. */
+static void no_renewal_comes_forward_while_timers_are_due(void **state)
+{
+    static struct relock_timer timers[N_TIMERS];
+    struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    uint64_t now_ms;
+
+    atomic_store(&n_fired, 0);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    relock_mutex_lock(&client->mutex);
+    now_ms = relock_clock_now_ms();
+    RELOCK_HOLDS_FOREACH(client, soon_due)
+    {
+        break;
+    }
+    sent_before_ms = soon_due->sent_ms;
+    client->guarded.batches.ahead_ms = SOON_MS;
+    soon_due->renew_at_ms = now_ms + SOON_MS;
+    relock_client_set_hold_timer(client, soon_due, soon_due->renew_at_ms, true);
+    for (int i = 0; i < N_TIMERS; i++) {
+        relock_timer_init(&timers[i], fire_and_look);
+        relock_client_set_timer(client, &timers[i], 1);
+    }
+    relock_mutex_unlock(&client->mutex);
+    assert_true(wait_until(is_renewed, client, SOON_MS));
+    assert_int_equal(atomic_load(&n_fired), N_TIMERS);
+    assert_false(atomic_load(&is_early));
+    assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
 /* ---- after its end ------------------------------------------------------------------------- */
@@ -164,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(all_tasks_run_at_once_though_they_take_several_turns),
         SERVER_TEST(timers_that_are_due_together_do_not_hold_up_a_task),
+        SERVER_TEST(no_renewal_comes_forward_while_timers_are_due),
         SERVER_TEST(work_for_the_io_thread_is_dropped_when_it_has_ended),
         SERVER_TEST(the_io_thread_reads_all_messages_once_there_is_a_composite),
     };

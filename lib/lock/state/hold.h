@@ -127,8 +127,9 @@ struct relock_hold {
     bool is_unlooked : 1;   /* no command of it was tracked yet: see kind->look */
     bool is_recorded : 1;   /* by look/since.c */
     bool is_ahead : 1;      /* its timer is in `ahead` of the client, or was when last set */
-    uint8_t nth;            /* its place in the pool; constant */
-    uint16_t n_unanswered;  /* commands without a reply yet, besides `command` */
+    unsigned nth : 5;       /* its place in the pool; constant */
+
+    uint16_t n_unanswered; /* commands without a reply yet, besides `command` */
 
     /* Of checks; changed by tracked.c alone. */
     uint32_t check_pause_ms; /* since the last command, before the next one */
