@@ -48,6 +48,10 @@ struct relock_graph_lock {
     const char *form; /* which holds are in the way: an argument of waits_behind.lua; constant */
     uint64_t n_all;   /* of a semaphore: how many permits there are, free and out; 0: unknown */
     unsigned step;    /* away from the waits with which the look began */
+    size_t holds;     /* the last one that was found on it, or RELOCK_GRAPH_NONE */
+    uint64_t search;  /* the last one that has come to it */
+    uint64_t counted; /* by the last search that has counted `kept` */
+    uint64_t kept;    /* how many permits, or holds, of it blocked owners have */
 };
 
 struct relock_graph_hold {
@@ -57,6 +61,10 @@ struct relock_graph_hold {
     uint64_t beat;                /* of the hash with that wait; 0: it is of this client */
     char id[RELOCK_UUID_LEN + 1]; /* of its client, or what its tokens or permits begin with */
     char field[RELOCK_FIELD_MAX]; /* its number, its token, or what its permits begin with */
+    size_t next;                  /* on the same lock */
+    /* of the search that has found its wait last */
+    size_t next_of_wait; /* of the same owner */
+    bool is_in_proof;
 };
 
 struct relock_graph_wait {
@@ -68,9 +76,12 @@ struct relock_graph_wait {
     uint64_t owner; /* of a wait of this client; else 0 */
     size_t lock;
     bool is_over;
+    bool goes_on; /* it is in no deadlock, and behind none */
+    uint64_t own; /* how many of what is kept of its lock its owner has itself */
     /* of the search that has found it last */
     uint64_t search;
     unsigned n_steps; /* from the wait with which it began */
+    size_t holds;     /* of its owner, or RELOCK_GRAPH_NONE */
     bool is_blocked, is_in_proof;
     uint64_t leaves; /* its place among those that go on once that wait is refused; 0: it goes on
                         in any case; RELOCK_GRAPH_STAYS: in none */
@@ -84,17 +95,19 @@ struct relock_graph {
     struct relock_graph_wait *waits;
     size_t n_locks, n_holds, n_waits;
     uint64_t n_searches;
+    bool is_thinned; /* `goes_on` is known of each wait */
 };
 
 /* Holds that are in the way of waits, beginning with the victim's; each belongs to the owner of
  * another of these waits, or to the victim. So of a cycle of locks, the steps are its waits in
- * their order. Those that are in the way of the same wait follow each other: if it is for permits,
- * there may be several. */
+ * their order. Each hold is there once, though it may be in the way of several waits: so there are
+ * no more steps than holds, however many owners want each other's permits. */
 struct relock_proof {
     unsigned n_looks; /* that have found it */
     size_t n;
     struct relock_proof_step {
-        size_t behind; /* the hold is in the way of the owner of this step; NONE: of the victim */
+        size_t behind; /* the hold is in the way of the owner of this step, among others; NONE: of
+                          the victim */
         char id[RELOCK_UUID_LEN + 1];
         char field[RELOCK_FIELD_MAX];
         char wait_id[RELOCK_UUID_LEN + 1];
@@ -137,8 +150,8 @@ enum relock_proof_state {
 };
 
 /* The state after a further look, which has found this graph. */
-enum relock_proof_state relock_proof_check(struct relock_proof *proof,
-                                           const struct relock_graph *graph, size_t wait);
+enum relock_proof_state relock_proof_check(struct relock_proof *proof, struct relock_graph *graph,
+                                           size_t wait);
 
 /* Writes the cycle in words, beginning with the lock that the owner of the wait holds. */
 void relock_proof_explain(const struct relock_proof *proof, const struct relock_graph *graph,

@@ -41,7 +41,7 @@ bool relock_graph_has_room(void **array, size_t n, size_t size)
 size_t relock_graph_add_lock(struct relock_graph *graph, const char *name, size_t len,
                              const char *form, unsigned step)
 {
-    struct relock_graph_lock lock = {.len = len, .form = form, .step = step};
+    struct relock_graph_lock lock = {.len = len, .form = form, .step = step, .holds = NONE};
 
     for (size_t i = 0; i < graph->n_locks; i++)
         if (graph->locks[i].len == len && graph->locks[i].form == form &&
@@ -54,6 +54,7 @@ size_t relock_graph_add_lock(struct relock_graph *graph, const char *name, size_
         return NONE;
     memcpy(lock.name, name, len);
     lock.name[len] = '\0';
+    graph->is_thinned = false;
     graph->locks[graph->n_locks] = lock;
     return graph->n_locks++;
 }
@@ -73,6 +74,9 @@ size_t relock_graph_add_hold(struct relock_graph *graph, size_t lock, const char
         return NONE;
     copy(hold.id, sizeof(hold.id), id, id_len);
     copy(hold.field, sizeof(hold.field), field, field_len);
+    hold.next = graph->locks[lock].holds;
+    graph->locks[lock].holds = graph->n_holds;
+    graph->is_thinned = false;
     graph->holds[graph->n_holds] = hold;
     return graph->n_holds++;
 }
@@ -96,6 +100,7 @@ size_t relock_graph_add_wait(struct relock_graph *graph, const char *id, uint64_
     if (!relock_graph_has_room((void **)&graph->waits, graph->n_waits, sizeof(wait)))
         return NONE;
     copy(wait.id, sizeof(wait.id), id, strlen(id));
+    graph->is_thinned = false;
     graph->waits[graph->n_waits] = wait;
     return graph->n_waits++;
 }
@@ -110,7 +115,7 @@ static bool is_younger(const struct relock_graph_wait *wait, const struct relock
     return order != 0 ? order > 0 : wait->serial > than->serial;
 }
 
-/* ---- the search ---------------------------------------------------------------------------- */
+/* ---- what blocked owners keep ---------------------------------------------------------------- */
 
 /* Whether the owner of this wait does not go on while `n` permits, or holds of its lock, stay where
  * they are. One that wants more permits than there are is refused when it asks. */
@@ -124,26 +129,33 @@ static bool stops(const struct relock_graph *graph, const struct relock_graph_wa
     return wait->need <= n_all && n > n_all - wait->need;
 }
 
-/* An owner keeps permits from itself, but no lock. */
-static bool is_in_the_way(const struct relock_graph *graph, size_t wait, size_t hold)
+static bool is_stopped(const struct relock_graph *graph, const struct relock_graph_wait *wait)
 {
-    const struct relock_graph_hold *at = &graph->holds[hold];
+    uint64_t kept = graph->locks[wait->lock].kept;
 
-    return at->lock == graph->waits[wait].lock && at->wait != NONE &&
-           graph->waits[at->wait].search == graph->n_searches &&
-           (at->wait != wait || graph->waits[wait].need > 0);
+    /* An owner keeps permits from itself, but no lock. */
+    return stops(graph, wait, wait->need > 0 ? kept : kept - wait->own);
 }
 
-/* How many permits, or holds, blocked owners keep from the owner of this wait. */
-static uint64_t count_blocked(const struct relock_graph *graph, size_t wait)
+static void keep_nothing(struct relock_graph *graph)
 {
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < graph->n_holds; i++)
-        if (is_in_the_way(graph, wait, i) && graph->waits[graph->holds[i].wait].is_blocked)
-            n += graph->holds[i].n;
-    return n;
+    for (size_t i = 0; i < graph->n_locks; i++)
+        graph->locks[i].kept = 0;
+    for (size_t i = 0; i < graph->n_waits; i++)
+        graph->waits[i].own = 0;
 }
+
+/* The owner of this hold is blocked. */
+static void keep(struct relock_graph *graph, const struct relock_graph_hold *hold)
+{
+    struct relock_graph_wait *wait = &graph->waits[hold->wait];
+
+    graph->locks[hold->lock].kept += hold->n;
+    if (hold->lock == wait->lock)
+        wait->own += hold->n;
+}
+
+/* ---- the search ------------------------------------------------------------------------------ */
 
 struct search {
     struct relock_graph *graph;
@@ -152,56 +164,104 @@ struct search {
     size_t n;
 };
 
+static void find(struct search *search, size_t wait, unsigned n_steps)
+{
+    struct relock_graph_wait *at = &search->graph->waits[wait];
+
+    at->search = search->graph->n_searches;
+    at->n_steps = n_steps;
+    at->own = 0;
+    at->holds = NONE;
+    at->is_blocked = true;
+    at->is_in_proof = false;
+    search->found[search->n++] = wait;
+}
+
 static void reach(struct search *search, size_t from, size_t hold)
 {
-    struct relock_graph_wait *waits = search->graph->waits;
+    const struct relock_graph_wait *waits = search->graph->waits;
     size_t wait = search->graph->holds[hold].wait;
 
     if (wait == NONE || waits[wait].is_over || waits[wait].search == search->graph->n_searches ||
         is_younger(&waits[wait], &waits[search->first]) ||
         waits[from].n_steps + 2 > RELOCK_GRAPH_STEPS)
         return;
-    waits[wait].search = search->graph->n_searches;
-    waits[wait].n_steps = waits[from].n_steps + 1;
-    waits[wait].is_blocked = true;
-    waits[wait].is_in_proof = false;
-    search->found[search->n++] = wait;
+    if (!waits[wait].goes_on)
+        find(search, wait, waits[from].n_steps + 1);
 }
 
 static void reach_all(struct search *search)
 {
     struct relock_graph *graph = search->graph;
-    struct relock_graph_wait *first = &graph->waits[search->first];
 
-    first->search = ++graph->n_searches;
-    first->n_steps = 0;
-    first->is_blocked = true;
-    first->is_in_proof = false;
-    search->found[search->n++] = search->first;
-    for (size_t at = 0; at < search->n; at++)
-        for (size_t i = 0; i < graph->n_holds; i++)
-            if (graph->holds[i].lock == graph->waits[search->found[at]].lock)
-                reach(search, search->found[at], i);
+    graph->n_searches++;
+    find(search, search->first, 0);
+    for (size_t at = 0; at < search->n; at++) {
+        size_t from = search->found[at];
+        struct relock_graph_lock *lock = &graph->locks[graph->waits[from].lock];
+
+        if (lock->search == graph->n_searches) /* reached in fewer steps */
+            continue;
+        lock->search = graph->n_searches;
+        for (size_t i = lock->holds; i != NONE; i = graph->holds[i].next)
+            reach(search, from, i);
+    }
+}
+
+static void count_lock(struct relock_graph *graph, struct relock_graph_lock *lock)
+{
+    lock->counted = graph->n_searches;
+    lock->kept = 0;
+    for (size_t i = lock->holds; i != NONE; i = graph->holds[i].next) {
+        struct relock_graph_hold *hold = &graph->holds[i];
+        struct relock_graph_wait *wait = hold->wait == NONE ? NULL : &graph->waits[hold->wait];
+
+        if (!wait || wait->search != graph->n_searches)
+            continue;
+        hold->next_of_wait = wait->holds;
+        wait->holds = i;
+        keep(graph, hold);
+    }
+}
+
+/* All waits that were found are blocked, as far as is known. Each gets the holds that count. */
+static void count_kept(struct search *search)
+{
+    struct relock_graph *graph = search->graph;
+
+    for (size_t i = 0; i < search->n; i++) {
+        struct relock_graph_lock *lock = &graph->locks[graph->waits[search->found[i]].lock];
+
+        if (lock->counted != graph->n_searches)
+            count_lock(graph, lock);
+    }
+}
+
+static void take_out(struct relock_graph *graph, struct relock_graph_wait *wait)
+{
+    for (size_t i = wait->holds; i != NONE; i = graph->holds[i].next_of_wait)
+        graph->locks[graph->holds[i].lock].kept -= graph->holds[i].n;
+    wait->own = 0;
+    wait->is_blocked = false;
 }
 
 /* Takes out all waits that are not blocked. Those farthest from the first one go first, so a chain
  * of them takes one round. */
 static void let_go_on(struct search *search)
 {
-    struct relock_graph_wait *waits = search->graph->waits;
+    struct relock_graph *graph = search->graph;
     uint64_t n_left = 0;
     bool some;
 
     do {
         some = false;
         for (size_t i = search->n; i-- > 0;) {
-            size_t at = search->found[i];
+            struct relock_graph_wait *wait = &graph->waits[search->found[i]];
 
-            if (!waits[at].is_blocked ||
-                stops(search->graph, &waits[at], count_blocked(search->graph, at)))
+            if (!wait->is_blocked || is_stopped(graph, wait))
                 continue;
-            waits[at].is_blocked = false;
-            waits[at].leaves = ++n_left;
+            take_out(graph, wait);
+            wait->leaves = ++n_left;
             some = true;
         }
     } while (some);
@@ -213,6 +273,7 @@ static bool is_victim(struct search *search)
     struct relock_graph_wait *waits = search->graph->waits;
     struct relock_graph_wait *first = &waits[search->first];
 
+    count_kept(search);
     let_go_on(search);
     if (!first->is_blocked)
         return false;
@@ -221,10 +282,28 @@ static bool is_victim(struct search *search)
 
         wait->leaves = wait->is_blocked ? RELOCK_GRAPH_STAYS : 0;
     }
-    first->is_blocked = false;
+    take_out(search->graph, first);
     let_go_on(search);
     /* Else it is behind an older deadlock, which has a victim of its own. */
-    return !stops(search->graph, first, count_blocked(search->graph, search->first));
+    return !is_stopped(search->graph, first);
+}
+
+/* Marks the waits that are in no deadlock and behind none. Without a deadlock these are all waits,
+ * and none is searched by itself. */
+static void thin(struct search *search)
+{
+    struct relock_graph *graph = search->graph;
+
+    graph->n_searches++;
+    for (size_t i = 0; i < graph->n_waits; i++)
+        if (!graph->waits[i].is_over)
+            find(search, i, 0);
+    count_kept(search);
+    let_go_on(search);
+    for (size_t i = 0; i < search->n; i++)
+        graph->waits[search->found[i]].goes_on = !graph->waits[search->found[i]].is_blocked;
+    search->n = 0;
+    graph->is_thinned = true;
 }
 
 /* ---- the steps of a proof -------------------------------------------------------------------- */
@@ -249,36 +328,43 @@ static bool goes_before(const struct relock_graph *graph, size_t hold, size_t th
     return leaves != than_leaves ? leaves < than_leaves : hold < than;
 }
 
-/* The next hold in this order after `last` that is in the way of the wait. */
-static size_t next_hold(const struct relock_graph *graph, size_t wait, size_t last)
+static bool is_in_the_way(const struct relock_graph *graph, size_t wait, size_t hold)
+{
+    const struct relock_graph_hold *at = &graph->holds[hold];
+
+    return at->wait != NONE && graph->waits[at->wait].search == graph->n_searches &&
+           graph->waits[at->wait].leaves > 0 && (at->wait != wait || graph->waits[wait].need > 0);
+}
+
+/* The first hold in this order that is in the way of the wait, and in no step yet. */
+static size_t next_hold(const struct relock_graph *graph, size_t wait)
 {
     size_t found = NONE;
+    size_t i = graph->locks[graph->waits[wait].lock].holds;
 
-    for (size_t i = 0; i < graph->n_holds; i++) {
-        if (!is_in_the_way(graph, wait, i) || graph->waits[graph->holds[i].wait].leaves == 0 ||
-            (last != NONE && !goes_before(graph, last, i)))
-            continue;
-        if (found == NONE || goes_before(graph, i, found))
+    for (; i != NONE; i = graph->holds[i].next)
+        if (!graph->holds[i].is_in_proof && is_in_the_way(graph, wait, i) &&
+            (found == NONE || goes_before(graph, i, found)))
             found = i;
-    }
     return found;
 }
 
-/* As many holds as stop the owner of this wait. Returns false if there is no room or no memory. */
+/* Holds, until these and those of earlier steps stop the owner of this wait. Returns false if there
+ * is no room or no memory. */
 static bool add_steps(struct steps *steps, size_t wait, size_t behind)
 {
     struct relock_graph *graph = steps->search->graph;
-    size_t hold = NONE;
-    uint64_t n = 0;
 
     graph->waits[wait].is_in_proof = true;
-    while (!stops(graph, &graph->waits[wait], n)) {
-        hold = next_hold(graph, wait, hold);
+    while (!is_stopped(graph, &graph->waits[wait])) {
+        size_t hold = next_hold(graph, wait);
+
         if (hold == NONE ||
             !relock_graph_has_room((void **)&steps->pairs, steps->n, sizeof(*steps->pairs)))
             return false;
         steps->pairs[steps->n++] = (struct pair){behind, hold};
-        n += graph->holds[hold].n;
+        graph->holds[hold].is_in_proof = true;
+        keep(graph, &graph->holds[hold]);
     }
     return true;
 }
@@ -301,11 +387,15 @@ static void step_init(struct relock_proof_step *step, const struct relock_graph 
 
 static struct relock_proof *proof_of(const struct search *search)
 {
-    const struct relock_graph *graph = search->graph;
+    struct relock_graph *graph = search->graph;
     struct steps steps = {.search = search};
     struct relock_proof *proof = NULL;
-    bool has_all = add_steps(&steps, search->first, NONE);
+    bool has_all;
 
+    keep_nothing(graph);
+    for (size_t i = 0; i < graph->n_holds; i++)
+        graph->holds[i].is_in_proof = false;
+    has_all = add_steps(&steps, search->first, NONE);
     for (size_t i = 0; has_all && i < steps.n; i++) {
         size_t wait = graph->holds[steps.pairs[i].hold].wait;
 
@@ -331,25 +421,28 @@ struct relock_proof *relock_graph_search(struct relock_graph *graph, size_t wait
     search.found = malloc(graph->n_waits * sizeof(*search.found));
     if (!search.found)
         return NULL;
-    reach_all(&search);
-    if (is_victim(&search))
-        proof = proof_of(&search);
+    if (!graph->is_thinned)
+        thin(&search);
+    if (!graph->waits[wait].goes_on) {
+        reach_all(&search);
+        if (is_victim(&search))
+            proof = proof_of(&search);
+    }
     free(search.found);
     return proof;
 }
 
 /* ---- the proof ----------------------------------------------------------------------------- */
 
-/* The hold of this step, if it is in the way of the wait, and its owner waits as before. */
-static size_t find_step(const struct relock_graph *graph, const struct relock_graph_wait *wait,
+/* The hold of this step on that lock, if its owner waits as before. */
+static size_t find_step(const struct relock_graph *graph, size_t lock,
                         const struct relock_proof_step *step)
 {
     const struct relock_graph_hold *hold;
 
-    for (size_t i = 0; i < graph->n_holds; i++) {
+    for (size_t i = graph->locks[lock].holds; i != NONE; i = graph->holds[i].next) {
         hold = &graph->holds[i];
-        if (hold->lock != wait->lock || strcmp(hold->id, step->id) != 0 ||
-            strcmp(hold->field, step->field) != 0)
+        if (strcmp(hold->field, step->field) != 0 || strcmp(hold->id, step->id) != 0)
             continue;
         if (hold->wait == NONE || graph->waits[hold->wait].is_over ||
             graph->waits[hold->wait].serial != step->serial ||
@@ -369,16 +462,26 @@ static size_t wait_behind(const struct relock_proof *proof, size_t step, size_t 
     return behind == NONE ? victim : proof->steps[behind].wait;
 }
 
-enum relock_proof_state relock_proof_check(struct relock_proof *proof,
-                                           const struct relock_graph *graph, size_t wait)
+/* Whether the holds of the steps, which are all that is kept, stop each of their owners. */
+static bool stops_all(const struct relock_proof *proof, const struct relock_graph *graph,
+                      size_t victim)
+{
+    for (size_t i = 0; i < proof->n; i++)
+        if (!is_stopped(graph, &graph->waits[proof->steps[i].wait]))
+            return false;
+    return is_stopped(graph, &graph->waits[victim]);
+}
+
+enum relock_proof_state relock_proof_check(struct relock_proof *proof, struct relock_graph *graph,
+                                           size_t wait)
 {
     enum relock_proof_state state = RELOCK_PROOF_DONE;
-    uint64_t n = 0; /* permits, or holds, of the steps behind the same wait */
 
+    keep_nothing(graph);
     for (size_t i = 0; i < proof->n; i++) {
         struct relock_proof_step *step = &proof->steps[i];
-        const struct relock_graph_wait *from = &graph->waits[wait_behind(proof, i, wait)], *at;
-        size_t hold = find_step(graph, from, step);
+        size_t hold = find_step(graph, graph->waits[wait_behind(proof, i, wait)].lock, step);
+        const struct relock_graph_wait *at;
 
         if (hold == NONE)
             return RELOCK_PROOF_GONE;
@@ -391,13 +494,10 @@ enum relock_proof_state relock_proof_check(struct relock_proof *proof,
             step->beat = graph->holds[hold].beat + BEATS;
         if (graph->holds[hold].beat < step->beat)
             state = RELOCK_PROOF_OPEN;
-        n += graph->holds[hold].n;
-        if (i + 1 < proof->n && proof->steps[i + 1].behind == step->behind)
-            continue;
-        if (!stops(graph, from, n))
-            return RELOCK_PROOF_GONE;
-        n = 0;
+        keep(graph, &graph->holds[hold]);
     }
+    if (!stops_all(proof, graph, wait))
+        return RELOCK_PROOF_GONE;
     proof->n_looks++;
     return proof->n_looks == 2 ? RELOCK_PROOF_OPEN : state;
 }

@@ -13,7 +13,7 @@
  *
  *   publisher      publish, on_sent                   lib/deadlock/published.c; publish_waits.lua
  *   look           relock_chain_follow                lib/deadlock/chain.c; waits_behind.lua
- *   IS_STUCK       stops, count_blocked               lib/deadlock/wait_graph.c
+ *   IS_STUCK       stops, is_stopped                  lib/deadlock/wait_graph.c
  *   seeker         relock_graph_search, relock_proof_check
  *
  * A step that is atomic here is one script of Redis, or one critical section of a client's mutex. The

@@ -6,6 +6,7 @@
 #include "support/ring.h"
 
 #define LOOKS 3
+#define CROWD_N 40
 #define PEER_ID "0123456789abcdef" /* Redisson's are random */
 
 /* Semaphores of `n` permits each, of the names of the ring. */
@@ -243,7 +244,7 @@ struct turn {
 static int take_turn(void *arg)
 {
     const struct turn *turn = arg;
-    int r = relock_lock(turn->wants);
+    int r = relock_timedlock(turn->wants, (int64_t)SOON_MS / 2);
 
     if (r == RELOCK_OK && relock_unlock(turn->wants) != RELOCK_OK)
         return RELOCK_E_SERVER;
@@ -280,6 +281,39 @@ static void permits_and_a_lock_are_a_deadlock_if_all_holders_are_blocked(void **
     play_all_blocked(*state, relock_fairlock_new);
 }
 
+/* Each owner has a permit and wants another one, and there are no others: all permits are in the
+ * way of each of them. */
+static void each_of_many_owners_wants_one_more_permit(void **state)
+{
+    struct fixture *f = *state;
+    struct turn turns[2];
+    struct actor *actors[CROWD_N];
+    int n_refused = 0;
+
+    set_permits(f, 1, CROWD_N);
+    for (int i = 0; i < 2; i++) {
+        struct relock_client *client = ring_client(f, i, DEADLOCK_MS);
+
+        turns[i].has = fixture_lock_of(f, client, "ring:0", relock_semaphore_new);
+        turns[i].wants = turns[i].has;
+    }
+    for (int i = 0; i < CROWD_N; i++) {
+        actors[i] = actor_start();
+        assert_result(actor_lock(actors[i], turns[i % 2].has), RELOCK_OK);
+    }
+    for (int i = 0; i < CROWD_N; i++)
+        actor_begin(actors[i], take_turn, &turns[i % 2]);
+    for (int i = 0; i < CROWD_N; i++) {
+        int r = actor_result(actors[i]);
+
+        n_refused += r == RELOCK_E_DEADLOCK;
+        assert_true(r == RELOCK_OK || r == RELOCK_E_DEADLOCK);
+    }
+    assert_int_equal(n_refused, 1);
+    assert_int_equal(probe_int(f->probe, "GET ring:0"), CROWD_N);
+    forget(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +327,7 @@ int main(void)
         SERVER_TEST(permits_of_a_waiting_owner_that_expire_end_the_search),
         SERVER_TEST(a_permit_of_redissons_ends_the_search),
         SERVER_TEST(permits_and_a_lock_are_a_deadlock_if_all_holders_are_blocked),
+        SERVER_TEST(each_of_many_owners_wants_one_more_permit),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -267,9 +267,46 @@ static void all_owners_of_permits_have_to_be_blocked(void **state)
     hold_permits("permits", "8", one, 1);
     assert_int_equal(n_steps_of(us), 0);
     hold_permits("permits", "9", two, 1);
-    assert_int_equal(n_steps_of(us), 4);
+    assert_int_equal(n_steps_of(us), 3); /* "a" is in the way of both */
     graph.waits[two].is_over = true;
     assert_int_equal(n_steps_of(us), 0);
+}
+
+/* Each owner has one permit of as many as there are owners, and wants another one. All holds are in
+ * the way of each wait. */
+static size_t look_at_a_crowd(unsigned n)
+{
+    size_t last = 0;
+
+    relock_graph_clear(&graph);
+    for (unsigned i = 0; i < n; i++) {
+        char id[16];
+
+        snprintf(id, sizeof(id), "%u", i);
+        last = wait_for_permits("permits", id, 10 + i, 1, n);
+        hold_permits("permits", id, last, 1);
+    }
+    return last;
+}
+
+static void a_crowd_that_wants_more_permits_is_a_deadlock(void **state)
+{
+    size_t victim = look_at_a_crowd(256);
+    struct relock_proof *proof = relock_graph_search(&graph, victim);
+    char text[256];
+
+    (void)state;
+    assert_non_null(proof);
+    assert_int_equal(proof->n, 256);
+    assert_int_equal(n_steps_of(0), 0);
+    victim = look_at_a_crowd(256);
+    assert_int_equal(relock_proof_check(proof, &graph, victim), RELOCK_PROOF_OPEN);
+    relock_proof_explain(proof, &graph, victim, text, sizeof(text));
+    assert_string_equal(text, "this owner holds permits; release that and start again");
+    victim = look_at_a_crowd(256);
+    graph.holds[100].n = 0;
+    assert_int_equal(relock_proof_check(proof, &graph, victim), RELOCK_PROOF_GONE);
+    free(proof);
 }
 
 /* "three" is behind the deadlock of "us" and "them", though it is the youngest. */
@@ -366,6 +403,8 @@ int main(void)
                                         begin, begin),
         cmocka_unit_test_setup_teardown(an_owner_may_wait_for_its_own_permits, begin, begin),
         cmocka_unit_test_setup_teardown(all_owners_of_permits_have_to_be_blocked, begin, begin),
+        cmocka_unit_test_setup_teardown(a_crowd_that_wants_more_permits_is_a_deadlock, begin,
+                                        begin),
         cmocka_unit_test_setup_teardown(a_wait_behind_a_deadlock_is_not_its_victim, begin, begin),
         cmocka_unit_test_setup_teardown(more_permits_end_a_proof, begin, begin),
         cmocka_unit_test_setup_teardown(a_cycle_of_64_is_found_and_no_longer_one, begin, begin),
