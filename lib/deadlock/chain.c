@@ -48,10 +48,13 @@ STEP void refuse(struct relock_client *client, struct relock_graph *graph,
 STEP bool decide(struct relock_client *client, struct relock_graph *graph,
                  struct relock_waiter *waiter, bool *is_new)
 {
-    size_t wait = relock_graph_find(graph, client->id, waiter->wait.serial);
     enum relock_proof_state state = RELOCK_PROOF_GONE;
+    size_t wait;
 
-    if (wait == RELOCK_GRAPH_NONE || !proofs_concern(waiter))
+    if (!proofs_concern(waiter)) /* most waits of the client, perhaps */
+        return false;
+    wait = relock_graph_find(graph, client->id, waiter->wait.serial);
+    if (wait == RELOCK_GRAPH_NONE)
         return false;
     if (waiter->wait.proof)
         state = relock_proof_check(waiter->wait.proof, graph, wait);
@@ -283,15 +286,6 @@ STEP size_t follow_own(struct relock_client *client, const struct relock_waiter 
     return wait;
 }
 
-static bool is_field(const struct relock_client *client, const struct relock_hold *hold,
-                     const char *text)
-{
-    char field[RELOCK_FIELD_MAX];
-
-    (void)relock_chain_field(field, client, hold);
-    return strcmp(field, text) == 0;
-}
-
 /* The owner of this hold is one of this client: if it waits, follows that. */
 STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned step)
 {
@@ -303,8 +297,8 @@ STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned st
         const struct relock_published_hold *held = &published->holds[i];
         size_t wait;
 
-        if (!proofs_concern(held->waiter) || !relock_chain_counts(held, now_ms) ||
-            !is_field(client, held->hold, graph->holds[hold].field))
+        if (strcmp(held->field, graph->holds[hold].field) != 0 || !proofs_concern(held->waiter) ||
+            !relock_chain_counts(held, now_ms))
             continue;
         wait = follow_own(client, held->waiter, step);
         graph->holds[hold].wait = wait;

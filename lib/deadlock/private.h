@@ -168,6 +168,7 @@ void relock_proof_explain(const struct relock_proof *proof, const struct relock_
 struct relock_published_hold {
     struct relock_hold *hold; /* a reference */
     struct relock_waiter *waiter;
+    char field[RELOCK_FIELD_MAX]; /* of the hold */
 };
 
 /* What Redis has of one client, in one hash. */

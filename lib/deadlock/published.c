@@ -81,22 +81,21 @@ static bool append(struct send *send, const char *text, size_t len)
 }
 
 /* "<field> <length> <at> <ms> <serial> <form> <lock>"; of permits "<form>:<how many>" */
-STEP bool append_hold(struct send *send, const struct relock_client *client,
-                      const struct relock_published_hold *held, uint64_t now_ms)
+STEP bool append_hold(struct send *send, const struct relock_published_hold *held, uint64_t now_ms)
 {
     const struct relock_waiter *waiter = held->waiter;
     const struct relock_resource *wanted = relock_resource_wanted(waiter);
-    char field[RELOCK_FIELD_MAX], value[128], head[RELOCK_FIELD_MAX + 32], need[32] = "";
+    char value[128], head[RELOCK_FIELD_MAX + 32], need[32] = "";
     int value_len, head_len;
 
-    (void)relock_chain_field(field, client, held->hold);
     if (relock_chain_need(waiter) > 0)
         (void)snprintf(need, sizeof(need), ":%llu", (unsigned long long)relock_chain_need(waiter));
     value_len = snprintf(
         value, sizeof(value), "%llu %llu %llu %s%s ", (unsigned long long)waiter->wait.at_us,
         (unsigned long long)(now_ms - waiter->joined_ms), (unsigned long long)waiter->wait.serial,
         relock_chain_form(wanted->kind), need);
-    head_len = snprintf(head, sizeof(head), "%s %zu ", field, (size_t)value_len + wanted->name_len);
+    head_len =
+        snprintf(head, sizeof(head), "%s %zu ", held->field, (size_t)value_len + wanted->name_len);
     return append(send, head, (size_t)head_len) && append(send, value, (size_t)value_len) &&
            append(send, wanted->name, wanted->name_len);
 }
@@ -114,7 +113,7 @@ STEP bool compose(struct send *send, const struct relock_client *client)
 
         if (!relock_chain_counts(held, now_ms) || (send->which != ALL && !is_in))
             continue;
-        if (!append_hold(send, client, held, now_ms))
+        if (!append_hold(send, held, now_ms))
             return false;
         if (send->which == ALL && held->waiter->wait.at_us == 0)
             held->waiter->wait.sent = beat;
@@ -397,6 +396,7 @@ STEP bool find_holds(struct relock_client *client, uint64_t now_ms)
             published->n_holds >= HOLDS_MOST ||
             !relock_graph_has_room((void **)&published->holds, published->n_holds, sizeof(held)))
             continue;
+        (void)relock_chain_field(held.field, client, held.hold);
         (void)relock_holds_ref(held.hold);
         held.waiter->wait.is_published = true;
         published->holds[published->n_holds++] = held;
