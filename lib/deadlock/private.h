@@ -125,7 +125,8 @@ bool relock_graph_has_room(void **array, size_t n, size_t size);
 void relock_graph_clear(struct relock_graph *graph);
 
 /* Each adds one and returns its index, or that of the same one; RELOCK_GRAPH_NONE if there is no
- * room or no memory. `form` lives on. */
+ * room or no memory, or if the wait is known with another time: then one of the hashes that have
+ * it is out of date, and its beats prove nothing of the other one. `form` lives on. */
 size_t relock_graph_add_lock(struct relock_graph *graph, const char *name, size_t len,
                              const char *form, unsigned step);
 size_t relock_graph_add_hold(struct relock_graph *graph, size_t lock, const char *id, size_t id_len,

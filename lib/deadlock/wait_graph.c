@@ -96,7 +96,8 @@ size_t relock_graph_add_wait(struct relock_graph *graph, const char *id, uint64_
     size_t found = relock_graph_find(graph, id, serial);
 
     if (found != NONE)
-        return found;
+        return graph->waits[found].at_us == at_us && graph->waits[found].lock == lock ? found
+                                                                                      : NONE;
     if (!relock_graph_has_room((void **)&graph->waits, graph->n_waits, sizeof(wait)))
         return NONE;
     copy(wait.id, sizeof(wait.id), id, strlen(id));

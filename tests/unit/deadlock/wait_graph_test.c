@@ -194,6 +194,19 @@ static void a_wait_is_proved_by_the_beats_of_the_hash_that_named_the_hold(void *
     free(proof);
 }
 
+/* A client publishes its waits with a new time after a hash was deleted, so an older hash that
+ * comes late is told by its time. */
+static void a_wait_with_another_time_is_of_a_late_hash(void **state)
+{
+    size_t them = wait_for("a", "them", 10);
+
+    (void)state;
+    assert_int_equal(relock_graph_add_wait(&graph, "them", 1, 10, lock("a")), them);
+    assert_int_equal(relock_graph_add_wait(&graph, "them", 1, 9, lock("a")), RELOCK_GRAPH_NONE);
+    assert_int_equal(relock_graph_add_wait(&graph, "them", 1, 10, lock("b")), RELOCK_GRAPH_NONE);
+    assert_int_equal(graph.n_waits, 1);
+}
+
 /* ---- waits for permits ----------------------------------------------------------------------- */
 
 /* The owner waits for `need` permits of a semaphore that has `n_all`. */
@@ -399,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_log_says_who_waits_for_what, begin, begin),
         cmocka_unit_test_setup_teardown(
             a_wait_is_proved_by_the_beats_of_the_hash_that_named_the_hold, begin, begin),
+        cmocka_unit_test_setup_teardown(a_wait_with_another_time_is_of_a_late_hash, begin, begin),
         cmocka_unit_test_setup_teardown(a_wait_for_permits_is_blocked_if_too_few_others_are_left,
                                         begin, begin),
         cmocka_unit_test_setup_teardown(an_owner_may_wait_for_its_own_permits, begin, begin),
