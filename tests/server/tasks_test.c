@@ -96,9 +96,21 @@ static void fire_and_look(struct relock_timer *timer, uint64_t now_ms)
         atomic_store(&is_early, true);
 }
 
-static bool is_renewed(void *arg)
+static bool is_renewed_once(void *arg)
 {
-    return stats_of(arg).renewed > 0;
+    return stats_of(arg).renewed >= 1;
+}
+
+static bool is_renewed_twice(void *arg)
+{
+    return stats_of(arg).renewed >= 2;
+}
+
+static void set_renewal(struct relock_client *client, uint64_t at_ms, bool is_ahead)
+    RELOCK_REQUIRES(client->mutex)
+{
+    soon_due->renew_at_ms = at_ms;
+    relock_client_set_hold_timer(client, soon_due, at_ms, is_ahead);
 }
 
 /* One of those that are due may be the end of the hold. */
@@ -108,26 +120,28 @@ static void no_renewal_comes_forward_while_timers_are_due(void **state)
     struct fixture *f = *state;
     struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t now_ms;
 
     atomic_store(&n_fired, 0);
     assert_result(relock_lock(lock), RELOCK_OK);
     relock_mutex_lock(&client->mutex);
-    now_ms = relock_clock_now_ms();
     RELOCK_HOLDS_FOREACH(client, soon_due)
     {
         break;
     }
+    set_renewal(client, relock_clock_now_ms(), false);
+    relock_mutex_unlock(&client->mutex);
+    assert_true(wait_until(is_renewed_once, client, SOON_MS)); /* the connection is up */
+
+    relock_mutex_lock(&client->mutex);
     sent_before_ms = soon_due->sent_ms;
     client->guarded.batches.ahead_ms = SOON_MS;
-    soon_due->renew_at_ms = now_ms + SOON_MS;
-    relock_client_set_hold_timer(client, soon_due, soon_due->renew_at_ms, true);
+    set_renewal(client, relock_clock_now_ms() + SOON_MS, true);
     for (int i = 0; i < N_TIMERS; i++) {
         relock_timer_init(&timers[i], fire_and_look);
         relock_client_set_timer(client, &timers[i], 1);
     }
     relock_mutex_unlock(&client->mutex);
-    assert_true(wait_until(is_renewed, client, SOON_MS));
+    assert_true(wait_until(is_renewed_twice, client, SOON_MS));
     assert_int_equal(atomic_load(&n_fired), N_TIMERS);
     assert_false(atomic_load(&is_early));
     assert_result(relock_unlock(lock), RELOCK_OK);
