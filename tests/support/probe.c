@@ -198,14 +198,28 @@ long long probe_pttl(struct probe *probe, const char *key)
     return probe_int(probe, "PTTL %s", key);
 }
 
+static bool is_record(const char *key)
+{
+    size_t len = strlen(key);
+    size_t end_len = strlen(":since");
+
+    return strncmp(key, "relock_waits:", strlen("relock_waits:")) == 0 &&
+           strcmp(key + len - end_len, ":since") == 0;
+}
+
+/* With one command: between two of them, a record may come or go. */
 long long probe_n_keys(struct probe *probe)
 {
-    const char *records = probe_list(probe, "KEYS relock_waits:*:since");
-    long long n_records = *records != '\0';
+    redisReply *reply = probe_reply(probe, "KEYS *");
+    long long n = -1;
 
-    while ((records = strchr(records, ' ')))
-        records++, n_records++;
-    return probe_int(probe, "DBSIZE") - n_records;
+    if (reply && reply->type == REDIS_REPLY_ARRAY) {
+        n = 0;
+        for (size_t i = 0; i < reply->elements; i++)
+            n += !is_record(reply->element[i]->str);
+    }
+    freeReplyObject(reply);
+    return n;
 }
 
 const char *probe_only_field(struct probe *probe, const char *key)

@@ -1,4 +1,5 @@
 /* Since when locks are held: clients record it of holds that last for long. */
+#include "support/keeping.h"
 #include "support/kinds.h"
 #include "support/peer.h"
 #include "support/rights.h"
@@ -229,7 +230,7 @@ static void a_kept_lock_is_recorded_anew_for_its_next_owner(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.deadlock_ms = LONG_MS, .keep_ms = 3600000});
+        keeping_client(f, &(struct relock_options){.deadlock_ms = LONG_MS});
     struct seen seen = {.client = fixture_client(f, NULL)};
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_lock *other = fixture_lock(f, client, "other");
