@@ -15,6 +15,7 @@
 #define N_MANY 10000
 #define N_FEW 1000
 #define N_THREADS 100
+#define N_CLIENTS 2 /* a holder and a waiter */
 #define LOOK_NS 100000
 
 enum {
@@ -130,7 +131,7 @@ static void run_round(const struct plan *plan, struct redisContext *redis, struc
     series_add(&lines[MANY_US].series, us_each(&names));
     counts = counts_since(redis, &counts);
     series_add(&lines[SUBSCRIBES].series, (double)counts.subscribes / names.n);
-    series_add(&lines[SUBSCRIBERS].series, bare_subscribers(redis));
+    series_add(&lines[SUBSCRIBERS].series, (double)bare_subscribers(redis) / N_CLIENTS);
     close_names(&names, redis);
 
     open_names(&names, plan, N_FEW);
@@ -149,7 +150,8 @@ static struct result *add_result(const struct plan *plan, struct report *report)
     result_add_line(result, "many", "many: from one holder to the next, each", "us");
     result_add_line(result, "few", "few: from one holder to the next, each", "us");
     result_add_line(result, "subscribes", "SUBSCRIBE for each name", "commands");
-    result_add_line(result, "subscribers", "connections that have subscribed", "connections");
+    result_add_line(result, "subscribers", "of each client, connections that have subscribed",
+                    "connections");
     result_add_ratio(result, "many / few", MANY_US, FEW_US, AT_MOST, 2);
     result_add_limit(result, SUBSCRIBES, AT_MOST, 1);
     result_add_limit(result, SUBSCRIBERS, AT_MOST, 1);

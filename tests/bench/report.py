@@ -18,6 +18,12 @@ import sys
 
 THREADS = re.compile(r"own_locks_(\d+)")
 CELL = re.compile(r"contention_(?:cluster_)?(\d+)_(\d+)_([\d.]+)")
+SPIN = re.compile(r"spin_.*")
+CELLS = [
+    (SPIN, "to spin or not"),
+    (re.compile(r"contention_cluster_\d.*"), "one lock in a cluster"),
+    (CELL, "one lock"),
+]
 OF_CLUSTER = re.compile(r"(contention_)?cluster_.*|subscriptions_.*")
 
 # Lines of a cell, and their headings.
@@ -106,21 +112,35 @@ def judged(result):
         ]
 
 
-def targets(run, peers):
-    rows = [row for result in run["results"] for row in judged(result)]
-    return table(["what", "measured", "target", ""], rows)
+def titled(result):
+    """What the targets call the cells of its row; None: the row has no cells."""
+    return next((title for pattern, title in CELLS if pattern.fullmatch(result["id"])), None)
 
 
-def worst(cells):
-    """Each check of these cells, as it is in the cell where it comes out worst."""
+def judged_together(results, title):
+    """Each check of these, as it is in the one where it comes out worst."""
     found = {}
-    for check in (check for result in cells for check in result["checks"] if "reached" in check):
+    for check in (check for result in results for check in result["checks"] if "reached" in check):
         key = (check["line"], check.get("what"))
         ours, most = found.get(key), "at_most" in check
         if not ours or (check["median"] > ours["median"] if most else check["median"] < ours["median"]):
             found[key] = check
-    title = f"one lock in a cluster, the worst of {len(cells)} cells"
-    return {"title": title, "lines": cells[0]["lines"], "checks": list(found.values())}
+    title = f"{title}, the worst of {len(results)} cells"
+    return {"title": title, "lines": results[0]["lines"], "checks": list(found.values())}
+
+
+def targets(run, peers):
+    """A row that has many cells gets one line for each of its checks."""
+    rows, of_cells = [], set()
+    for result in run["results"]:
+        title = titled(result)
+        if not title:
+            rows += judged(result)
+        elif title not in of_cells:
+            cells_of = [one for one in run["results"] if titled(one) == title]
+            of_cells.add(title)
+            rows += judged(judged_together(cells_of, title))
+    return table(["what", "measured", "target", ""], rows)
 
 
 def threads(results):
@@ -195,21 +215,20 @@ def others(results, tabled):
 def rows(run, peers):
     results = run["results"]
     own, contended = matching(THREADS, results), matching(CELL, results)
+    spinning = matching(SPIN, results)
     yield from threads(own)
     if contended:
         yield ""
         yield from cells(contended, CELL_COLUMNS)
-    yield from others(results, own + contended)
+    yield from others(results, own + contended + spinning)
 
 
 def cluster(run, peers):
     results = [result for result in run["results"] if OF_CLUSTER.fullmatch(result["id"])]
     contended = matching(CELL, results)
-    cells_of = [result for _, result in contended]
-    judged_alone = [result for result in results if result not in cells_of]
     yield from machine(run, peers)
     yield ""
-    yield from targets({"results": [worst(cells_of)] + judged_alone}, peers)
+    yield from targets({"results": results}, peers)
     yield ""
     yield from cells(contended, CLUSTER_COLUMNS)
     yield from others(results, contended)

@@ -52,7 +52,7 @@ void relock_spare_want(struct relock_spare *spare)
 
 /* ---- lanes and their users ------------------------------------------------------------------ */
 
-/* With half as many calls again as lanes, or more, they share this many. docs/performance.md#lanes
+/* With half as many calls again as lanes, or more, they share this many. README.md
  * has the figures. */
 #define SHARED_MIN 2
 
