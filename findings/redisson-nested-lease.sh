@@ -28,7 +28,7 @@
 set -euo pipefail
 
 folder=$(mktemp -d)
-trap 'kill "$server" 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$folder"' EXIT
 port=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
 redis-server --port "$port" --bind 127.0.0.1 --save '' >"$folder/log" &
 server=$!
