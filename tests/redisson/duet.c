@@ -75,6 +75,15 @@ struct probe *duet_probe(struct duet *d, const char *key)
     return d->c ? cluster_probe(d->c->cluster, key) : d->f->probe;
 }
 
+const char *duet_socket(const struct duet *d)
+{
+    struct cluster *cluster = d->c ? d->c->cluster : NULL;
+
+    if (!cluster)
+        return d->f->server->socket;
+    return cluster->node[cluster_owner(cluster, cluster_slot(cluster, "orders"))].server->socket;
+}
+
 bool duet_keeps(const struct duet *d)
 {
     return keeps && (duet_is(d, "reentrant") || duet_is(d, "spin"));

@@ -66,6 +66,9 @@ bool duet_is(const struct duet *d, const char *kind);
 /* To the server that has this key. */
 struct probe *duet_probe(struct duet *d, const char *key);
 
+/* The unix socket of the server that has "orders". */
+const char *duet_socket(const struct duet *d);
+
 /* Whether both use sharded channels. */
 bool duet_is_sharded(void);
 

@@ -108,6 +108,7 @@ static void the_lock_goes_round(void **state)
 
 #define N_OURS 3
 #define N_THEIRS 2
+#define WRITE_CHANNEL "redisson_rwlock:{orders}"
 
 struct ours {
     struct relock_client *client;
@@ -121,14 +122,88 @@ static void begin_ours(struct duet *d, struct ours *ours)
     assert_true(duet_sleeps(d, ours->client));
 }
 
-/* Clients of ours, with threads of Redisson between them. Each gets the lock once and does not come
- * back: so no later release makes up for one that was not woken. */
+struct theirs {
+    struct duet *d;
+    const char *thread;
+    unsigned order;
+};
+
+static bool is_done_or_asleep(void *arg)
+{
+    const struct theirs *theirs = arg;
+
+    return !player_is_busy(theirs->d->player, theirs->order) ||
+           player_is_asleep(theirs->d->player, theirs->thread);
+}
+
+/* Publishes the release of a write lock once more if this thread still waits. Redisson forgets a
+ * "1" that arrives between a refusal and the sleep of the thread: docs/wire.md. So no test can
+ * require that each release wakes it, only that each is published. Returns the number of messages.
+ */
+static unsigned publish_again(struct theirs *theirs)
+{
+    struct duet *d = theirs->d;
+
+    assert_true(wait_until(is_done_or_asleep, theirs, SOON_MS));
+    if (!player_is_busy(d->player, theirs->order))
+        return 0;
+    probe_int(duet_probe(d, "orders"), "%s " WRITE_CHANNEL " 1",
+              duet_is_sharded() ? "SPUBLISH" : "PUBLISH");
+    return 1;
+}
+
+static unsigned n_releases(const char *heard)
+{
+    static const char release[] = WRITE_CHANNEL " 1\n";
+    unsigned n = 0;
+
+    for (; (heard = strstr(heard, release)); heard += strlen(release))
+        n++;
+    return n;
+}
+
+static void begin_theirs(struct theirs *theirs)
+{
+    theirs->order = duet_begin_wait(theirs->d, theirs->thread, "pass orders 1000");
+}
+
+static void release(struct duet *d, struct relock_lock *lock)
+{
+    if (lock)
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    else
+        assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+}
+
+/* Releases the lock, which `lock` of ours has or, with NULL, ann. Each gets it once and does not
+ * come back: so no later release makes up for one that was not woken. */
+static void let_all_pass(struct duet *d, struct relock_lock *lock, struct ours *ours, int n_ours,
+                         struct theirs *theirs)
+{
+    bool is_write = duet_is(d, "write");
+    struct published *published = published_open(duet_socket(d), duet_is_sharded());
+    unsigned n_published = 1 + (unsigned)n_ours + N_THEIRS;
+    char *heard;
+
+    release(d, lock);
+    for (int i = 0; i < n_ours; i++)
+        assert_result(actor_result(ours[i].waiting), RELOCK_OK);
+    for (int i = 0; is_write && i < N_THEIRS; i++)
+        n_published += publish_again(&theirs[i]);
+    for (int i = 0; i < N_THEIRS; i++)
+        assert_string_equal(duet_answer(d, theirs[i].order), "ok");
+    heard = published_close(published, duet_probe(d, "orders"));
+    if (is_write)
+        assert_int_equal(n_releases(heard), n_published);
+    free(heard);
+}
+
+/* Clients of ours, with threads of Redisson between them. */
 static void all_waiters_of_both_are_woken(void **state)
 {
-    static const char *const threads[N_THEIRS] = {"bob", "cyd"};
     struct duet *d = *state;
     struct ours ours[N_OURS];
-    unsigned theirs[N_THEIRS];
+    struct theirs theirs[N_THEIRS] = {{.d = d, .thread = "bob"}, {.d = d, .thread = "cyd"}};
 
     for (int i = 0; i < N_OURS; i++) {
         struct relock_client *client = duet_client(d);
@@ -143,16 +218,9 @@ static void all_waiters_of_both_are_woken(void **state)
         for (int i = holder; i < N_OURS; i++) {
             begin_ours(d, &ours[i]);
             if (i - holder < N_THEIRS)
-                theirs[i - holder] = duet_begin_wait(d, threads[i - holder], "pass orders 1000");
+                begin_theirs(&theirs[i - holder]);
         }
-        if (holder == 0)
-            assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
-        else
-            assert_result(relock_unlock(ours[0].lock), RELOCK_OK);
-        for (int i = holder; i < N_OURS; i++)
-            assert_result(actor_result(ours[i].waiting), RELOCK_OK);
-        for (int i = 0; i < N_THEIRS; i++)
-            assert_string_equal(duet_answer(d, theirs[i]), "ok");
+        let_all_pass(d, holder == 0 ? NULL : ours[0].lock, ours + holder, N_OURS - holder, theirs);
     }
 }
 

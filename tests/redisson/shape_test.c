@@ -105,15 +105,6 @@ static void take_and_force(struct side *side)
     note(side, "forced", shape_of(duet_probe(side->d, "orders"), "[^{]*"));
 }
 
-static const char *socket_of(const struct duet *d)
-{
-    struct cluster *cluster = d->c ? d->c->cluster : NULL;
-
-    if (!cluster)
-        return d->f->server->socket;
-    return cluster->node[cluster_owner(cluster, cluster_slot(cluster, "orders"))].server->socket;
-}
-
 /* Runs the steps on one side and then on the other, each from an empty server. */
 static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side *side))
 {
@@ -124,7 +115,7 @@ static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side 
     struct probe *probe = duet_probe(d, "orders");
 
     for (int i = 0; i < 2; i++) {
-        struct published *published = published_open(socket_of(d), duet_is_sharded());
+        struct published *published = published_open(duet_socket(d), duet_is_sharded());
         char *heard;
 
         steps(sides[i]);
