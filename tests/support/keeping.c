@@ -9,10 +9,14 @@ void keeping_await(struct relock_client *client)
 
     assert_result(relock_lock_new(client, "keeping:warm-up", &lock), RELOCK_OK);
     do {
-        assert_result(relock_lock(lock), RELOCK_OK);
-        assert_result(relock_unlock(lock), RELOCK_OK);
+        int r = relock_lock(lock);
+
+        if (r == RELOCK_OK)
+            r = relock_unlock(lock);
+        if (r != RELOCK_E_CONN)
+            assert_result(r, RELOCK_OK);
     } while (stats_of(client).kept == 0 && now_ms() < deadline_ms);
-    assert_int_equal(stats_of(client).kept, 1);
+    assert_true(late_unless(stats_of(client).kept == 1));
     assert_result(relock_force_unlock(lock), RELOCK_OK);
     assert_int_equal(stats_of(client).kept, 0);
     relock_lock_free(lock);

@@ -9,7 +9,8 @@
 #include "support/fixture.h"
 
 /* Waits until the client hears recalls, so that what it acquires from now on is kept. Nothing is
- * kept at the end. */
+ * kept at the end. While a node is being replaced, calls may find it unreachable: they are
+ * repeated. */
 void keeping_await(struct relock_client *client);
 
 /* The same with a new client; `keep_ms` is an hour unless the options say otherwise. */
