@@ -10,8 +10,9 @@ ARGV[2]  in a cluster: see line_name.lua
 Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters), "fenced", "fair",
          "rw", "plain", "token" (looks like that of a plain lock, and may be a hash sum, say),
          "string" (a plain lock only if the caller knows better), "foreign" (a lock that relock does
-         not have), "semaphore" (has permits that are out, or were), "semaphore?" (a number whose name
-         says so), "latch?" (the same), "number" (another one), "other" (no lock);
+         not have), "semaphore" (has permits that are out, or were, or clients that wait for some),
+         "semaphore?" (a number whose name says so), "latch?" (the same), "number" (another one),
+         "other" (no lock);
          number of those that wait; the client in the line whose turn it is, or "";
          and for each that is named its entry, and the ms until its deadline, -1 if it has none. If
          none is to be named, instead:
@@ -143,11 +144,13 @@ local function is_number(text)
         or (#digits > 0 and #digits < 19)
 end
 
--- While no permit is out, a semaphore is a number like others. It never has more than 2^31 - 1 permits.
+-- While no permit is out and nobody waits, a semaphore is a number like others. It never has more than
+-- 2^31 - 1 permits.
 local function kind_of_number(text)
     local timeouts = tag .. ':timeout'
-    local n_out = math.abs(text) <= 2147483647 and try('zcard', timeouts) or 0
-    if n_out > 0 then
+    local may_be = math.abs(text) <= 2147483647
+    local n_out = may_be and try('zcard', timeouts) or 0
+    if n_out > 0 or (may_be and try('hexists', 'relock_waiters:turn:' .. name, 'need') == 1) then
         local n_expired = now and redis.call('zcount', timeouts, '-inf', string.format('%.0f', now)) or 0
         details = { string.format('%.0f', text + n_expired), n_out - n_expired }
         add_permits(timeouts)

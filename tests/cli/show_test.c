@@ -379,6 +379,19 @@ static void a_number_is_what_the_user_says(void **state)
     tool = tool_start(f, "status", "go");
     assert_int_equal(tool_wait(tool), 0);
     assert_non_null(strstr(tool_out(tool), "go    number?  3      -"));
+    assert_non_null(strstr(tool_out(tool), "\ngo: the key has only a number. It may be a counter, "
+                                           "or what --kind says:\n"
+                                           "  --kind semaphore  3 permits, all free\n"
+                                           "  --kind latch      closed at 3\n"));
+    tool = tool_start(f, "status", "--json", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    probe_text(f->probe, "SET go -3");
+    tool = tool_start(f, "status", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_null(strstr(tool_out(tool), "--kind semaphore"));
+    assert_null(strstr(tool_out(tool), "--kind latch"));
+    assert_non_null(strstr(tool_out(tool), "without leases, -3 permits free"));
     assert_tool(f, 125, "status", "--kind", "lock", "go");
     assert_int_equal(probe_int(f->probe, "DEL go"), 1);
 }

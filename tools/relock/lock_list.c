@@ -395,6 +395,21 @@ static void add_permits(struct report *report, const struct permits_row *permits
     add_blanks(report, 4);
 }
 
+/* For people: what a number may be. */
+static void print_guesses(const struct lock_row *row)
+{
+    long long number = (long long)row->number;
+
+    text_print(stdout, row->name);
+    (void)puts(": the key has only a number. It may be a counter, or what --kind says:");
+    if (number >= 0)
+        (void)printf("  --kind semaphore  %lld permits, all free\n", number);
+    if (number > 0)
+        (void)printf("  --kind latch      closed at %lld\n", number);
+    (void)printf("  --kind unleased   a semaphore without leases, %lld permits free\n", number);
+    (void)printf("  --kind plain      a plain lock, held by %lld\n", number);
+}
+
 static int print(const struct lock_list *list, size_t n, bool is_json, bool in_full, bool is_line)
 {
     /* A column without a title is for programs. */
@@ -416,7 +431,10 @@ static int print(const struct lock_list *list, size_t n, bool is_json, bool in_f
     }
     done = report_print(report, is_line);
     report_free(report);
-    return done ? STATUS_OK : STATUS_FAILED;
+    for (size_t i = 0; in_full && !is_json && i < list->n && i < n; i++)
+        if (is_any_number(&list->rows[i]))
+            print_guesses(&list->rows[i]);
+    return done && fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
 int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool in_full)

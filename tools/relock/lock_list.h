@@ -51,8 +51,8 @@ int lock_list_find_name(struct lock_list *list, struct relock_client *client, co
 /* By name, each name once; or those with the most waiters first. */
 void lock_list_sort(struct lock_list *list, bool by_waiting);
 
-/* Prints the first `n`; `in_full`: for people, too, with the permits of each acquire. Returns an
- * exit status. */
+/* Prints the first `n`; `in_full`: for people, too, with the permits of each acquire, and with
+ * what a number may be. Returns an exit status. */
 int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool in_full);
 
 /* Prints the first one for programs, as a line of its own. */

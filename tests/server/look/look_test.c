@@ -352,6 +352,39 @@ static void a_semaphore_shows_who_has_its_permits(void **state)
 }
 
 /* As of a lock, by relock_who_holds(). */
+#define TURN "relock_waiters:turn:{jobs}"
+#define RECHECK_MS 500
+
+/* Its key is a number like others, but the first in line has left how many permits it needs. */
+static void a_semaphore_with_a_line_shows_itself_also_while_all_permits_are_free(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.recheck_ms = RECHECK_MS});
+    struct relock_lock *lock = semaphore_of_five(f, client);
+    const struct relock_how how = {.permits = 5, .wait_ms = RELOCK_FOREVER};
+    struct actor *actor = actor_start();
+
+    probe_int(f->probe, "DECRBY jobs 1");
+    probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
+    actor_begin_acquire(actor, lock, &how);
+    assert_true(probe_wait_in_line(f->probe, "jobs", 1));
+    assert_string_equal(probe_text(f->probe, "HGET " TURN " need"), "5");
+    probe_int(f->probe, "DEL {jobs}:timeout");
+    probe_int(f->probe, "INCRBY jobs 1");
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+    assert_string_equal(see_semaphore(client, "jobs").text, "12: 5 free, 0 out");
+
+    probe_int(f->probe, "RPUSH relock_waiters:{jobs} " UUID);
+    assert_string_equal(see_semaphore(client, "jobs").text, "12: 5 free, 0 out");
+    probe_int(f->probe, "HSET " TURN " need 5");
+    assert_string_equal(see_semaphore(client, "jobs").text, "9: 5 free, 0 out");
+    assert_string_equal(see_semaphore(client, "*").text, "9: 5 free, 0 out");
+    probe_int(f->probe, "DEL relock_waiters:{jobs} " TURN);
+    probe_int(f->probe, "DEL jobs");
+}
+
 static void the_holder_of_a_semaphore_is_the_acquire_that_expires_first(void **state)
 {
     struct fixture *f = *state;
@@ -731,6 +764,7 @@ int main(void)
         SERVER_TEST(what_other_libraries_write_is_recognised),
         SERVER_TEST(a_sorted_set_may_be_a_lock_of_another_library),
         SERVER_TEST(a_semaphore_shows_who_has_its_permits),
+        SERVER_TEST(a_semaphore_with_a_line_shows_itself_also_while_all_permits_are_free),
         SERVER_TEST(the_holder_of_a_semaphore_is_the_acquire_that_expires_first),
         SERVER_TEST(a_client_in_the_line_of_a_semaphore_is_reported),
         SERVER_TEST(the_permits_of_an_acquire_have_an_age),
