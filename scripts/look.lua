@@ -19,7 +19,7 @@ Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters)
          of a foreign lock: a holder, the number of holders, and the remaining ms of the last one
          of a number: the number, as text, and its PTTL
          of a semaphore: its free permits, as text, the number of permits that are out, and for each acquire
-         that has some, as far as 300 permits show: the id of one, in hex, how many it has, and the ms
+         that has some, as far as 300 permits show: the id of one (128 bytes at most), in hex, how many it has, and the ms
          until they expire, -1 for never or not known; those that expire first come first
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
@@ -118,19 +118,21 @@ local function hex_of(id)
     end))
 end
 
--- The permits of an acquire of relock's have ids that differ in the last two bytes.
+-- The permits of an acquire of relock's have ids of 16 bytes that differ in the last two. Other
+-- libraries, and Redisson before 3.17, have other ids.
 local function add_permits(timeouts)
     local out = redis.call('zrangebyscore', timeouts, now and string.format('(%.0f', now) or '-inf',
         '+inf', 'withscores', 'limit', '0', '300')
     local places = {}
     for at = 1, #out, 2 do
-        local hold = out[at]:sub(1, 14)
+        local id = out[at]
+        local hold = #id .. ':' .. (#id == 16 and id:sub(1, 14) or id)
         local place, left = places[hold], now and math.floor(out[at + 1] - now) or -1
         if place then
             details[place] = details[place] + 1
         else
             places[hold] = #details + 2
-            details[#details + 1] = hex_of(out[at]:sub(1, 16))
+            details[#details + 1] = hex_of(id:sub(1, 128))
             details[#details + 1] = 1
             details[#details + 1] = left > 315360000000 and -1 or left -- Redisson's that never expire
         end

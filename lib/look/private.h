@@ -42,7 +42,7 @@ void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len
 /* Permits of an acquire, as they are reported. */
 struct relock_sight_permits {
     struct relock_permits_info info;
-    char id[RELOCK_PERMIT_HEX + 1];
+    char id[RELOCK_PERMIT_HEX_MAX + 1];
     char client_name[RELOCK_PEER_NAME_MAX];
 };
 

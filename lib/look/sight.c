@@ -299,6 +299,8 @@ static void describe_permits(struct relock_sight *sight, struct relock_sight_per
     char client[16], number[17], field[RELOCK_DECIMAL_MAX], key[RELOCK_SINCE_KEY_MAX];
     unsigned long long bits;
 
+    if (strlen(permits->id) != RELOCK_PERMIT_HEX)
+        return; /* none of relock */
     (void)snprintf(client, sizeof(client), ":%.8s-%.4s-", permits->id, permits->id + 8);
     find_client(sight, client);
     if (*sight->peer_id) {
@@ -319,7 +321,7 @@ static bool take_permits(struct relock_sight_permits *permits, const struct redi
     size_t len;
     int64_t n;
 
-    if (!relock_reply_text(relock_reply_at(reply, at), &id, &len) || len > RELOCK_PERMIT_HEX ||
+    if (!relock_reply_text(relock_reply_at(reply, at), &id, &len) || len > RELOCK_PERMIT_HEX_MAX ||
         !relock_reply_integer(relock_reply_at(reply, at + 1), &n) || n < 0 ||
         !relock_reply_integer(relock_reply_at(reply, at + 2), &permits->info.ttl_ms))
         return false;
@@ -362,7 +364,7 @@ static int take_semaphore(const struct redisReply *reply, struct relock_sight *s
     info->permits = &permits->info;
     info->client_name = permits->client_name;
     info->held_ms = permits->info.held_ms;
-    memcpy(info->holder.id, permits->id, sizeof(permits->id));
+    (void)snprintf(info->holder.id, sizeof(info->holder.id), "%.63s", permits->id);
     info->holder.ttl_ms = permits->info.ttl_ms;
     info->holder.hold_count = (unsigned)permits->info.n_permits;
     info->holder.n_holders = (unsigned)n_out;

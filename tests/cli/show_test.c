@@ -497,7 +497,7 @@ static void break_takes_permits_back(void **state)
     assert_non_null(strstr(tool_err(tool), "taken back: the permits of one acquire"));
     assert_string_equal(probe_text(f->probe, "GET jobs"), "3");
     assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 2);
-    assert_tool(f, 125, "break", "--yes", "--permit", "12", "jobs");
+    assert_tool(f, 125, "break", "--yes", "--permit", "123", "jobs");
     probe_int(f->probe, "DECRBY jobs 1");
     probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
     tool = tool_start(f, "break", "--yes", "jobs");
@@ -529,6 +529,28 @@ static void break_says_that_it_does_not_see_all_permits(void **state)
     assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 2);
     assert_tool(f, 0, "break", "--yes", "jobs");
     assert_string_equal(probe_text(f->probe, "GET jobs"), "302");
+    assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
+}
+
+/* Redisson before 3.17 and other libraries. */
+static void break_takes_permits_with_ids_of_any_length_back(void **state)
+{
+    static const char *const ids[] = {"x", PEER "1", PEER "2", "0123456789abcdefg"};
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe, "SET jobs 0");
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+        probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 %s", ids[i]);
+    tool = tool_start(f, "status", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "\n  30313233343536373839616263646566"
+                                           "67 "));
+    assert_tool(f, 0, "break", "--yes", "--permit", "78", "jobs");
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "1");
+    tool = tool_start(f, "break", "--yes", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "4");
     assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
 }
 
@@ -662,6 +684,7 @@ int main(void)
         TOOL_TEST(watch_prints_no_renewals_of_permits),
         TOOL_TEST(break_takes_permits_back),
         TOOL_TEST(break_says_that_it_does_not_see_all_permits),
+        TOOL_TEST(break_takes_permits_with_ids_of_any_length_back),
         TOOL_TEST(break_takes_only_the_permits_back_that_it_has_shown),
         TOOL_TEST(break_opens_a_latch_and_its_waiters_go_on),
         TOOL_TEST(break_of_an_unleased_semaphore_adds_what_the_user_says),

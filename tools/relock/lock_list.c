@@ -381,7 +381,7 @@ static void add_blanks(struct report *report, int n)
 /* For people: the permits of an acquire, below their semaphore. */
 static void add_permits(struct report *report, const struct permits_row *permits)
 {
-    char name[RELOCK_PERMIT_HEX + 3], n[32];
+    char name[RELOCK_PERMIT_HEX_MAX + 3], n[32];
 
     (void)snprintf(name, sizeof(name), "  %s", permits->id);
     (void)snprintf(n, sizeof(n), "%llu out", (unsigned long long)permits->n);

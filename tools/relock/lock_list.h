@@ -16,7 +16,7 @@ enum said { SAID_NOTHING, SAID_PLAIN, SAID_SEMAPHORE, SAID_UNLEASED, SAID_LATCH 
 
 /* Permits of an acquire. */
 struct permits_row {
-    char id[RELOCK_PERMIT_HEX + 1];
+    char id[RELOCK_PERMIT_HEX_MAX + 1];
     char *client_name;
     uint64_t n;
     int64_t ttl_ms, held_ms; /* -1: none, not known */

@@ -476,6 +476,12 @@ static bool note_id(const struct relock_lock_info *info, void *arg)
     return true;
 }
 
+static bool note_first_id(const struct relock_lock_info *info, void *arg)
+{
+    note(arg, "%s", info->permits ? info->permits->id : "");
+    return info->permits && info->permits->n_permits == 1;
+}
+
 static void the_permits_of_one_acquire_can_be_taken_back(void **state)
 {
     struct fixture *f = *state;
@@ -497,7 +503,8 @@ static void the_permits_of_one_acquire_can_be_taken_back(void **state)
     assert_false(held);
     assert_string_equal(see_semaphore(client, "jobs").text, "9: 4 free, 1 out; mill 1 3");
 
-    assert_result(relock_force_unlock_permit(seen, "0123", &held), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock_permit(seen, "012", &held), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock_permit(seen, "no", &held), RELOCK_E_INVALID);
     assert_result(relock_force_unlock_permit(seen, NULL, &held), RELOCK_E_INVALID);
     assert_result(relock_force_unlock_permit(NULL, view.text, &held), RELOCK_E_INVALID);
     plain = fixture_lock(f, watcher, "orders");
@@ -505,6 +512,54 @@ static void the_permits_of_one_acquire_can_be_taken_back(void **state)
     (void)relock_unlock(lock);
     (void)relock_unlock(lock);
     assert_string_equal(see_semaphore(client, "*").text, "");
+    probe_int(f->probe, "DEL jobs");
+}
+
+#define EIGHTY "0123456789012345678901234567890123456789012345678901234567890123456789-123456789"
+
+/* Redisson before 3.17 and other libraries: texts, also those that begin like each other. */
+static void permits_of_other_libraries_have_ids_of_any_length(void **state)
+{
+    static const char *const ids[] = {"x",
+                                      UUID "1",
+                                      UUID "2",
+                                      "0123456789abcd",
+                                      "0123456789abcdef",
+                                      "0123456789abcdefg",
+                                      EIGHTY EIGHTY "1"};
+    const size_t n = sizeof(ids) / sizeof(*ids);
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = semaphore_of_five(f, client);
+    char text[32];
+
+    for (size_t i = 0; i < n; i++)
+        probe_int(f->probe, "ZADD {jobs}:timeout 92233720368547%d %s", (int)i, ids[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct view view = {0};
+        bool held = false;
+
+        (void)snprintf(text, sizeof(text), "9: %zu free, %zu out", 5 + i, n - i);
+        view = see_semaphore(client, "jobs");
+        if (strncmp(view.text, text, strlen(text)) != 0)
+            fail_msg("%s", view.text);
+        view.text[0] = '\0';
+        assert_result(relock_locks(client, "jobs", note_first_id, &view), RELOCK_OK);
+        assert_int_equal(strlen(view.text), strlen(ids[i]) < 128 ? 2 * strlen(ids[i]) : 256);
+        assert_result(relock_force_unlock_permit(lock, view.text, &held), RELOCK_OK);
+        assert_true(held);
+    }
+    for (size_t i = 0; i < n; i++)
+        probe_int(f->probe, "ZADD {jobs}:timeout 92233720368547%d %s", (int)i, ids[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct relock_holder holder;
+
+        assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+        assert_int_equal(holder.hold_count, 1);
+        assert_result(relock_force_unlock(lock), RELOCK_OK);
+    }
+    (void)snprintf(text, sizeof(text), "12: %zu free, 0 out", 5 + 2 * n);
+    assert_string_equal(see_semaphore(client, "jobs").text, text);
     probe_int(f->probe, "DEL jobs");
 }
 
@@ -769,6 +824,7 @@ int main(void)
         SERVER_TEST(a_client_in_the_line_of_a_semaphore_is_reported),
         SERVER_TEST(the_permits_of_an_acquire_have_an_age),
         SERVER_TEST(the_permits_of_one_acquire_can_be_taken_back),
+        SERVER_TEST(permits_of_other_libraries_have_ids_of_any_length),
         SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
         SERVER_TEST(a_number_that_no_semaphore_can_have_is_no_semaphore),
         SERVER_TEST(keys_that_belong_to_locks_are_no_locks),
