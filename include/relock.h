@@ -1374,6 +1374,9 @@ struct relock_lock_info {
     /* Of a semaphore: the permits of each acquire, as far as the first 300 that expire show them
      */
     const struct relock_permits_info *permits;
+    /* Of a semaphore: its number is missing, while permits are out, so nobody gets one. Somebody
+     * has deleted its key, say. relock_semaphore_init() and relock_semaphore_set() set it again. */
+    bool is_unset;
 };
 
 /** Takes one lock that relock_locks() has found. Returns whether to go on. */

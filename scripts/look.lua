@@ -18,7 +18,7 @@ Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters)
          none is to be named, instead:
          of a foreign lock: a holder, the number of holders, and the remaining ms of the last one
          of a number: the number, as text, and its PTTL
-         of a semaphore: its free permits, as text, the number of permits that are out, and for each acquire
+         of a semaphore: its free permits, as text ("": the number is missing), the number of permits that are out, and for each acquire
          that has some, as far as 300 permits show: the id of one (128 bytes at most), in hex, how many it has, and the ms
          until they expire, -1 for never or not known; those that expire first come first
 ]]
@@ -146,6 +146,18 @@ local function is_number(text)
         or (#digits > 0 and #digits < 19)
 end
 
+-- Permits are out, and somebody has deleted their number.
+local function kind_of_nothing()
+    local timeouts = tag .. ':timeout'
+    local n_out = try('zcount', timeouts, now and string.format('(%.0f', now) or '-inf', '+inf') or 0
+    if n_out == 0 then
+        return 'free'
+    end
+    details = { '', n_out }
+    add_permits(timeouts)
+    return 'semaphore'
+end
+
 -- While no permit is out and nobody waits, a semaphore is a number like others. It never has more than
 -- 2^31 - 1 permits.
 local function kind_of_number(text)
@@ -210,7 +222,7 @@ local function kind_of_sorted_set()
 end
 
 local kinds = {
-    none = 'free',
+    none = kind_of_nothing,
     hash = kind_of_hash,
     string = kind_of_string,
     zset = kind_of_sorted_set,

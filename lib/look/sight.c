@@ -342,7 +342,8 @@ static int take_semaphore(const struct redisReply *reply, struct relock_sight *s
     int64_t n_out;
     size_t n = 0;
 
-    if (!read_number(relock_reply_at(reply, 3), &info->number) ||
+    info->is_unset = relock_reply_is(relock_reply_at(reply, 3), "");
+    if ((!info->is_unset && !read_number(relock_reply_at(reply, 3), &info->number)) ||
         !relock_reply_integer(relock_reply_at(reply, 4), &n_out) || n_out < 0)
         return RELOCK_E_SERVER;
     while (relock_reply_at(reply, FIRST_PERMITS + 3 * n))

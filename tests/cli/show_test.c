@@ -482,6 +482,39 @@ static void watch_prints_no_renewals_of_permits(void **state)
     probe_int(f->probe, "DEL jobs {jobs}:timeout");
 }
 
+/* Somebody has deleted the number. Nobody gets a permit until somebody sets it again. */
+static void a_semaphore_without_its_number_is_not_free(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = take_permits(f);
+    const char *const commands[] = {"status", "list", "top"};
+    struct tool *tool;
+
+    probe_int(f->probe, "DEL jobs");
+    for (size_t i = 0; i < 3; i++) {
+        tool = tool_start(f, commands[i], i == 0 ? "jobs" : "job*");
+        assert_int_equal(tool_wait(tool), 0);
+        assert_non_null(strstr(tool_out(tool), "semaphore  3 out of ?  mill and 1 more"));
+        assert_non_null(
+            strstr(tool_out(tool), "jobs: its number of permits is missing while 3 are out"));
+        assert_non_null(strstr(tool_out(tool), "relock run -n --set-permits N jobs -- true\n"));
+    }
+    tool = tool_start(f, "list", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    assert_non_null(strstr(tool_out(tool), "\"state\": \"unset\""));
+    assert_non_null(strstr(tool_out(tool), "\"number\": null, \"out\": 3, \"permits\": [{"));
+
+    assert_tool(f, 0, "run", "-n", "--set-permits", "5", "jobs", "--", "true");
+    tool = tool_start(f, "status", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "semaphore  3 of 5 out  mill and 1 more"));
+    probe_int(f->probe, "DEL jobs");
+    assert_tool(f, 0, "break", "--yes", "jobs");
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
 static void break_takes_permits_back(void **state)
 {
     struct fixture *f = *state;
@@ -682,6 +715,7 @@ int main(void)
         TOOL_TEST(list_shows_latches_and_semaphores_by_their_names),
         TOOL_TEST(watch_counts_a_latch_and_permits),
         TOOL_TEST(watch_prints_no_renewals_of_permits),
+        TOOL_TEST(a_semaphore_without_its_number_is_not_free),
         TOOL_TEST(break_takes_permits_back),
         TOOL_TEST(break_says_that_it_does_not_see_all_permits),
         TOOL_TEST(break_takes_permits_with_ids_of_any_length_back),

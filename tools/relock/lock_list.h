@@ -32,6 +32,7 @@ struct lock_row {
     int64_t held_ms; /* -1: not known */
     int64_t number;  /* free permits, or the number that the key is; 0: no such kind */
     uint64_t n_out;  /* permits */
+    bool is_unset;   /* the number of a semaphore is missing, while permits are out */
     struct permits_row *permits;
     size_t n_permits; /* rows */
 };

@@ -515,6 +515,50 @@ static void the_permits_of_one_acquire_can_be_taken_back(void **state)
     probe_int(f->probe, "DEL jobs");
 }
 
+static bool note_unset(const struct relock_lock_info *info, void *arg)
+{
+    note(arg, "%s:%d:%llu ", info->name, info->is_unset, (unsigned long long)info->n_out);
+    return true;
+}
+
+/* No key has the name of the semaphore. */
+static void a_semaphore_whose_number_is_missing_is_found_by_its_permits(void **state)
+{
+    static const struct {
+        const char *key, *pattern, *seen;
+    } all[] = {
+        {"{jobs}:timeout", "jobs", "jobs:1:1 "},
+        {"{jobs}:timeout", "*", "jobs:1:1 "},
+        {"{jobs}:timeout", "job?", "jobs:1:1 "},
+        {"{jobs}:timeout", "jab*", ""},
+        {"a{b}:timeout", "*", "a{b}:1:1 "},
+        {"a{b}:timeout", "a{*", "a{b}:1:1 "},
+        {"{b}c:timeout", "*", "{b}c:1:1 "},
+        {"jobs:timeout", "*", ""}, /* of another program */
+        {"{}:timeout", "*", ""},
+        {":timeout", "*", ""},
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *other = fixture_client(f, &(struct relock_options){.name_prefix = "jo"});
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        struct view view = {0};
+
+        probe_int(f->probe, "ZADD %s 922337203685477 " PEER_PERMIT, all[i].key);
+        assert_result(relock_locks(client, all[i].pattern, note_unset, &view), RELOCK_OK);
+        assert_string_equal(view.text, all[i].seen);
+        view.text[0] = '\0';
+        assert_result(relock_locks(other, "*", note_unset, &view), RELOCK_OK);
+        assert_string_equal(view.text, strncmp(all[i].key, "{jobs", 5) == 0 ? "bs:1:1 " : "");
+        probe_int(f->probe, "ZADD %s 1 " PEER_PERMIT, all[i].key); /* it has expired */
+        view.text[0] = '\0';
+        assert_result(relock_locks(client, "*", note_unset, &view), RELOCK_OK);
+        assert_string_equal(view.text, "");
+        probe_int(f->probe, "DEL %s", all[i].key);
+    }
+}
+
 #define EIGHTY "0123456789012345678901234567890123456789012345678901234567890123456789-123456789"
 
 /* Redisson before 3.17 and other libraries: texts, also those that begin like each other. */
@@ -824,6 +868,7 @@ int main(void)
         SERVER_TEST(a_client_in_the_line_of_a_semaphore_is_reported),
         SERVER_TEST(the_permits_of_an_acquire_have_an_age),
         SERVER_TEST(the_permits_of_one_acquire_can_be_taken_back),
+        SERVER_TEST(a_semaphore_whose_number_is_missing_is_found_by_its_permits),
         SERVER_TEST(permits_of_other_libraries_have_ids_of_any_length),
         SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
         SERVER_TEST(a_number_that_no_semaphore_can_have_is_no_semaphore),
