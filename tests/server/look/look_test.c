@@ -466,6 +466,62 @@ static void the_permits_of_an_acquire_have_an_age(void **state)
     probe_int(f->probe, "DEL jobs");
 }
 
+#define N_ACQUIRES 70 /* more than one script reads */
+
+struct ages {
+    struct relock_client *client;
+    int64_t held_ms[N_ACQUIRES + 1];
+    size_t n, n_known;
+};
+
+static bool note_ages(const struct relock_lock_info *info, void *arg)
+{
+    struct ages *ages = arg;
+
+    ages->n = ages->n_known = 0;
+    for (const struct relock_permits_info *at = info->permits; at && ages->n <= N_ACQUIRES;
+         at = at->next) {
+        ages->held_ms[ages->n++] = at->held_ms;
+        ages->n_known += at->held_ms >= 0;
+    }
+    return true;
+}
+
+static bool knows_all_ages(void *arg)
+{
+    struct ages *ages = arg;
+
+    return relock_locks(ages->client, "jobs", note_ages, ages) == RELOCK_OK && ages->n > 0 &&
+           ages->n_known == ages->n;
+}
+
+/* Those that expire first come first. */
+static void the_ages_of_many_acquires_are_read_by_few_scripts(void **state)
+{
+    struct fixture *f = *state;
+    struct ages ages = {.client = fixture_client(f, &(struct relock_options){.deadlock_ms = 200})};
+    struct relock_client *watcher = fixture_client(f, NULL);
+    struct relock_lock *lock = semaphore_of_five(f, ages.client);
+    long long n_scripts;
+
+    assert_result(relock_semaphore_set(lock, N_ACQUIRES + 1), RELOCK_OK);
+    assert_result(take(lock, 1, HOUR_MS), RELOCK_OK);
+    assert_true(wait_until(knows_all_ages, &ages, SOON_MS));
+    for (int i = 0; i < N_ACQUIRES; i++)
+        assert_result(take(lock, 1, 2ULL * HOUR_MS), RELOCK_OK);
+    assert_true(wait_until(knows_all_ages, &ages, SOON_MS));
+    assert_int_equal(ages.n, N_ACQUIRES + 1);
+    assert_true(ages.held_ms[0] >= ages.held_ms[1] + 99);
+
+    n_scripts = probe_calls(f->probe, "evalsha");
+    assert_result(relock_locks(watcher, "jobs", note_ages, &ages), RELOCK_OK);
+    n_scripts = probe_calls(f->probe, "evalsha") - n_scripts;
+    assert_in_range(n_scripts, 3, 5); /* look.lua, and two for 71 ages; a client may record */
+    for (int i = 0; i <= N_ACQUIRES; i++)
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL jobs");
+}
+
 static bool note_id(const struct relock_lock_info *info, void *arg)
 {
     const struct relock_permits_info *at = info->permits;
@@ -867,6 +923,7 @@ int main(void)
         SERVER_TEST(the_holder_of_a_semaphore_is_the_acquire_that_expires_first),
         SERVER_TEST(a_client_in_the_line_of_a_semaphore_is_reported),
         SERVER_TEST(the_permits_of_an_acquire_have_an_age),
+        SERVER_TEST(the_ages_of_many_acquires_are_read_by_few_scripts),
         SERVER_TEST(the_permits_of_one_acquire_can_be_taken_back),
         SERVER_TEST(a_semaphore_whose_number_is_missing_is_found_by_its_permits),
         SERVER_TEST(permits_of_other_libraries_have_ids_of_any_length),
