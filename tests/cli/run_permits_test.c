@@ -369,6 +369,7 @@ static void a_name_with_other_data_is_refused(void **state)
     tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), NAME ": its key has data that is no semaphore"));
+    assert_null(strstr(tool_err(tool), "trying again"));
     assert_int_equal(probe_int(f->probe, "DEL " NAME), 1);
     holder = tool_start(f, "run", NAME, "--", "sh", "-c", RUNNING);
     assert_true(tool_says(holder, "started"));
@@ -381,6 +382,8 @@ static void a_name_with_other_data_is_refused(void **state)
     tool = tool_start(f, "run", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), NAME ": its key is a number"));
+    assert_null(strstr(tool_err(tool), "trying again"));
+    assert_int_equal(count(tool_err(tool), "WRONGTYPE"), 1);
     forget(f, 1);
 }
 

@@ -378,7 +378,7 @@ static void a_number_is_what_the_user_says(void **state)
     probe_text(f->probe, "SET go 3");
     tool = tool_start(f, "status", "go");
     assert_int_equal(tool_wait(tool), 0);
-    assert_non_null(strstr(tool_out(tool), "go    number?  3      -"));
+    assert_non_null(strstr(tool_out(tool), "go    number?  3      -       -       -  "));
     assert_non_null(strstr(tool_out(tool), "\ngo: the key has only a number. It may be a counter, "
                                            "or what --kind says:\n"
                                            "  --kind semaphore  3 permits, all free\n"

@@ -368,7 +368,8 @@ static void add_row(struct report *report, const struct lock_row *row)
     report_text(report, holder, COLOUR_NONE);
     report_text(report, holder ? row->holder.id : NULL, COLOUR_NONE);
     (void)snprintf(levels, sizeof(levels), "%u", row->holder.hold_count);
-    report_both(report, sight_of(row) == SAID_NOTHING ? levels : "-", COLOUR_NONE, levels);
+    report_both(report, sight_of(row) == SAID_NOTHING && !is_any_number(row) ? levels : "-",
+                COLOUR_NONE, levels);
     report_number(report, row->holder.n_holders);
     report_ms(report, row->held_ms);
     report_ms(report, row->holder.n_holders > 0 ? row->holder.ttl_ms : -1);

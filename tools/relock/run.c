@@ -89,12 +89,9 @@ static int await_lock(struct run *run)
 }
 
 /* Why no number of permits can be set. */
-static const char *find_obstacle_of_permits(struct run *run)
+static const char *find_obstacle_of_permits(const struct run *run)
 {
-    struct relock_permits permits;
-
-    return relock_client_ready(run->hold.client, NULL) == RELOCK_OK &&
-                   relock_semaphore_read(run->hold.lock, &permits) == RELOCK_E_SERVER
+    return hold_has_other_data(&run->hold)
                ? "its key has data that is no semaphore, such as a lock of another kind: use "
                  "another name, or wait until the key is gone"
                : NULL;
