@@ -802,13 +802,15 @@ RELOCK_API int relock_force_unlock_held(struct relock_lock *lock, bool *held);
 
 /**
  * Takes the permits of one acquire of a semaphore back, and wakes waiters that can be served. `id`
- * is that of one of its permits, as relock_locks() and relock_who_holds() report it. The owner
- * learns of the loss as after relock_force_unlock. `held` may be NULL; it says whether the permits
- * were out.
+ * is that of one of its permits, as relock_locks() reports it. Of another library's permits, it may
+ * have another length than RELOCK_PERMIT_HEX; with RELOCK_PERMIT_HEX_MAX digits it stands for all
+ * ids that begin so. The owner learns of the loss as after relock_force_unlock. `held` may be NULL;
+ * it says whether the permits were out.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK             they are not out now; *held is written with it only
- *          RELOCK_E_INVALID      also: `id` does not have RELOCK_PERMIT_HEX hex digits
+ *          RELOCK_E_INVALID      also: `id` is not an even number of hex digits, or has more than
+ *                                RELOCK_PERMIT_HEX_MAX
  *          RELOCK_E_UNSUPPORTED  not a semaphore
  *          RELOCK_E_SERVER       also: the key has data of another program
  *          the common errors: they may have been taken back
@@ -1335,18 +1337,20 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 #define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock, such as a hash sum */
 #define RELOCK_KIND_OTHER 7       /* the key of this name is no lock, so none can have the name */
 #define RELOCK_KIND_FOREIGN 8     /* held by Symfony or redis-semaphore, in a way of their own */
-#define RELOCK_KIND_SEMAPHORE 9   /* permits with leases are out, or have expired */
+#define RELOCK_KIND_SEMAPHORE \
+    9 /* permits with leases are or were out, or a client waits for some */
 /* A number shows no kind: a latch, an unleased semaphore, or a semaphore whose permits are all
- * free. Other programs count with such keys, too. */
+ * free and for which nobody waits. Other programs count with such keys, too. */
 #define RELOCK_KIND_MAYBE_SEMAPHORE 10 /* a number whose name has the word `semaphore` */
 #define RELOCK_KIND_MAYBE_LATCH 11     /* a number whose name has the word `latch` */
 #define RELOCK_KIND_NUMBER 12          /* another number; also a plain lock that is one */
 
-#define RELOCK_PERMIT_HEX 32 /* digits in the id of a permit */
+#define RELOCK_PERMIT_HEX 32      /* digits in the id of a permit, as of relock and Redisson */
+#define RELOCK_PERMIT_HEX_MAX 256 /* of a longer id of another library, the first digits */
 
 /** Describes the permits that one acquire has of a semaphore. */
 struct relock_permits_info {
-    const char *id;          /* of one of them, RELOCK_PERMIT_HEX digits: as Redisson shows it */
+    const char *id;          /* of one of them, in hex, as Redisson shows it */
     const char *client_name; /* as in struct relock_lock_info */
     uint64_t n_permits;      /* Redisson's permits each count as an acquire */
     int64_t ttl_ms;  /* remaining lease; -1: it does not end, or the server hides its time */
@@ -1370,6 +1374,9 @@ struct relock_lock_info {
     /* Of a semaphore: the permits of each acquire, as far as the first 300 that expire show them
      */
     const struct relock_permits_info *permits;
+    /* Of a semaphore: its number is missing, while permits are out, so nobody gets one. Somebody
+     * has deleted its key, say. relock_semaphore_init() and relock_semaphore_set() set it again. */
+    bool is_unset;
 };
 
 /** Takes one lock that relock_locks() has found. Returns whether to go on. */

@@ -10,15 +10,16 @@ ARGV[2]  in a cluster: see line_name.lua
 Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters), "fenced", "fair",
          "rw", "plain", "token" (looks like that of a plain lock, and may be a hash sum, say),
          "string" (a plain lock only if the caller knows better), "foreign" (a lock that relock does
-         not have), "semaphore" (has permits that are out, or were), "semaphore?" (a number whose name
-         says so), "latch?" (the same), "number" (another one), "other" (no lock);
+         not have), "semaphore" (has permits that are out, or were, or clients that wait for some),
+         "semaphore?" (a number whose name says so), "latch?" (the same), "number" (another one),
+         "other" (no lock);
          number of those that wait; the client in the line whose turn it is, or "";
          and for each that is named its entry, and the ms until its deadline, -1 if it has none. If
          none is to be named, instead:
          of a foreign lock: a holder, the number of holders, and the remaining ms of the last one
          of a number: the number, as text, and its PTTL
-         of a semaphore: its free permits, as text, the number of permits that are out, and for each acquire
-         that has some, as far as 300 permits show: the id of one, in hex, how many it has, and the ms
+         of a semaphore: its free permits, as text ("": the number is missing), the number of permits that are out, and for each acquire
+         that has some, as far as 300 permits show: the id of one (128 bytes at most), in hex, how many it has, and the ms
          until they expire, -1 for never or not known; those that expire first come first
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
@@ -117,19 +118,21 @@ local function hex_of(id)
     end))
 end
 
--- The permits of an acquire of relock's have ids that differ in the last two bytes.
+-- The permits of an acquire of relock's have ids of 16 bytes that differ in the last two. Other
+-- libraries, and Redisson before 3.17, have other ids.
 local function add_permits(timeouts)
     local out = redis.call('zrangebyscore', timeouts, now and string.format('(%.0f', now) or '-inf',
         '+inf', 'withscores', 'limit', '0', '300')
     local places = {}
     for at = 1, #out, 2 do
-        local hold = out[at]:sub(1, 14)
+        local id = out[at]
+        local hold = #id .. ':' .. (#id == 16 and id:sub(1, 14) or id)
         local place, left = places[hold], now and math.floor(out[at + 1] - now) or -1
         if place then
             details[place] = details[place] + 1
         else
             places[hold] = #details + 2
-            details[#details + 1] = hex_of(out[at]:sub(1, 16))
+            details[#details + 1] = hex_of(id:sub(1, 128))
             details[#details + 1] = 1
             details[#details + 1] = left > 315360000000 and -1 or left -- Redisson's that never expire
         end
@@ -143,11 +146,25 @@ local function is_number(text)
         or (#digits > 0 and #digits < 19)
 end
 
--- While no permit is out, a semaphore is a number like others. It never has more than 2^31 - 1 permits.
+-- Permits are out, and somebody has deleted their number.
+local function kind_of_nothing()
+    local timeouts = tag .. ':timeout'
+    local n_out = try('zcount', timeouts, now and string.format('(%.0f', now) or '-inf', '+inf') or 0
+    if n_out == 0 then
+        return 'free'
+    end
+    details = { '', n_out }
+    add_permits(timeouts)
+    return 'semaphore'
+end
+
+-- While no permit is out and nobody waits, a semaphore is a number like others. It never has more than
+-- 2^31 - 1 permits.
 local function kind_of_number(text)
     local timeouts = tag .. ':timeout'
-    local n_out = math.abs(text) <= 2147483647 and try('zcard', timeouts) or 0
-    if n_out > 0 then
+    local may_be = math.abs(text) <= 2147483647
+    local n_out = may_be and try('zcard', timeouts) or 0
+    if n_out > 0 or (may_be and try('hexists', 'relock_waiters:turn:' .. name, 'need') == 1) then
         local n_expired = now and redis.call('zcount', timeouts, '-inf', string.format('%.0f', now)) or 0
         details = { string.format('%.0f', text + n_expired), n_out - n_expired }
         add_permits(timeouts)
@@ -205,7 +222,7 @@ local function kind_of_sorted_set()
 end
 
 local kinds = {
-    none = 'free',
+    none = kind_of_nothing,
     hash = kind_of_hash,
     string = kind_of_string,
     zset = kind_of_sorted_set,

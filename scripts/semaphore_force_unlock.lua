@@ -2,7 +2,8 @@
 Gives the permits of one hold back, if they are still out, and publishes how many are free.
 
 KEYS[1]  the semaphore: its number of free permits
-ARGV[1]  the id of a permit of that hold, in hex
+ARGV[1]  the id of a permit of that hold, in hex. An id of 16 bytes is of a hold of relock, whose permits
+         differ in the last two bytes, or is Redisson's. 128 bytes stand for all that begin so
 ARGV[2]  channel of the semaphore
 ARGV[4]  in a cluster: SPUBLISH if the channel is sharded, else PUBLISH; elsewhere absent. The third
          argument is that of other kinds
@@ -14,10 +15,13 @@ local publish = ARGV[4]
 local function byte_of(digits)
     return string.char(tonumber(digits, 16))
 end
-local hold = ARGV[1]:sub(1, 28):gsub('%x%x', byte_of)
+local permit = ARGV[1]:gsub('%x%x', byte_of)
+local same = (#permit == 16 and 14) or (#permit == 128 and 128)
 local n = 0
 for _, id in ipairs(redis.call('zrange', timeouts, '0', '-1')) do
-    if id:sub(1, 14) == hold then
+    if id == permit
+        or (same and (same == 128 or #id == 16) and id:sub(1, same) == permit:sub(1, same))
+    then
         n = n + redis.call('zrem', timeouts, id)
     end
 end

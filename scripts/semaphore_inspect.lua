@@ -4,7 +4,7 @@ Reports the hold of a semaphore whose permits expire first, and how many permits
 KEYS[1]  the semaphore: its number of free permits
 ARGV[1]  the permits of a hold of the caller: see permits_ids.lua; may be empty
 
-Returns  the id of a permit of that hold, in hex ("" if none is out), how many that hold has, the number of
+Returns  the id of a permit of that hold (128 bytes at most), in hex ("" if none is out), how many that hold has, the number of
          permits that are out, the remaining lease of that permit in ms (-1 none, -2 none is out), the
          permits of the caller
 ]]
@@ -27,11 +27,13 @@ local out = redis.call('zrangebyscore', timeouts, string.format('(%.0f', now), '
 local own = ARGV[1] ~= '' and owner_of(ARGV[1])
 local n_same, n_own = 0, 0
 for i = 1, #out, 2 do
-    n_same = n_same + (out[i]:sub(1, 14) == out[1]:sub(1, 14) and 1 or 0)
+    local is_same = i == 1 -- an acquire of relock's has ids of 16 bytes that differ in the last two
+        or (#out[i] == 16 and #out[1] == 16 and out[i]:sub(1, 14) == out[1]:sub(1, 14))
+    n_same = n_same + (is_same and 1 or 0)
     n_own = n_own + (own and #out[i] == 16 and owner_of(out[i]) == own and 1 or 0)
 end
 local left = out[2] and tonumber(out[2]) - now or -2
 local id = (out[1] or ''):gsub('.', function(byte)
     return string.format('%02x', byte:byte())
 end)
-return { id:sub(1, 1024), n_same, #out / 2, left > 315360000000 and -1 or left, n_own }
+return { id:sub(1, 256), n_same, #out / 2, left > 315360000000 and -1 or left, n_own }

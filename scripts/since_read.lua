@@ -1,15 +1,19 @@
 --[[
-Reports for how long a hold is held, as its client has recorded it with since_write.lua.
+Reports for how long holds are held, as their clients have recorded it with since_write.lua.
 
-KEYS[1]  the record
-ARGV[1]  the number of the hold, or its token
+KEYS[i]  a record, which may stand several times
+ARGV[i]  the number of a hold, or its token
 
-Returns  ms, -1 if that is not known; "<client id> <client name>", or ""
+Returns  for each hold: ms, -1 if that is not known; and "<client id> <client name>", or ""
 ]]
-local since = redis.pcall('hget', KEYS[1], ARGV[1])
-local client = redis.pcall('hget', KEYS[1], 'client')
 local time = redis.call('time')
-if type(since) ~= 'string' or type(client) ~= 'string' then
-    return { -1, '' }
+local reply = {}
+for i, key in ipairs(KEYS) do
+    local since = redis.pcall('hget', key, ARGV[i])
+    local client = redis.pcall('hget', key, 'client')
+    local is_known = type(since) == 'string' and type(client) == 'string'
+    reply[2 * i - 1] = is_known
+        and math.max(0, time[1] * 1000 + math.floor(time[2] / 1000) - since) or -1
+    reply[2 * i] = is_known and client or ''
 end
-return { math.max(0, time[1] * 1000 + math.floor(time[2] / 1000) - since), client }
+return reply

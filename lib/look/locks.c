@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PERMITS ":timeout" /* ends the key of the permits of a semaphore */
+
+/* Which of the locks that were asked about. */
+enum show { SHOW_HELD, SHOW_ANY, SHOW_UNSET };
+
 struct search {
     struct relock_sight sight;
     struct relock_text pattern;
@@ -36,7 +41,13 @@ static bool is_part(const char *key)
     return *level && !level[strspn(level, "0123456789")];
 }
 
-static int show(struct search *search, struct relock_text name, bool is_exact)
+static bool is_wanted(const struct search *search, const struct relock_lock_info *info,
+                      enum show which)
+{
+    return which == SHOW_ANY || (search->sight.is_lock && (which == SHOW_HELD || info->is_unset));
+}
+
+static int show(struct search *search, struct relock_text name, enum show which)
 {
     struct relock_lock_info info;
     struct relock_call call;
@@ -44,12 +55,12 @@ static int show(struct search *search, struct relock_text name, bool is_exact)
 
     if (r == RELOCK_OK)
         r = relock_sight_describe(&search->sight, &call, &info);
-    if (r == RELOCK_OK && (is_exact || search->sight.is_lock))
+    if (r == RELOCK_OK && is_wanted(search, &info, which))
         search->ended = !search->fn(&info, search->arg);
     relock_call_end(&call);
     if (r == RELOCK_OK)
         search->shown = true;
-    if ((r != RELOCK_E_AUTH && r != RELOCK_E_SERVER) || is_exact)
+    if ((r != RELOCK_E_AUTH && r != RELOCK_E_SERVER) || which == SHOW_ANY)
         return r;
     /* SCAN names all keys. A user may have rights to few of them, and a key may change its type. */
     search->refused = r;
@@ -68,8 +79,63 @@ static int show_page(void *arg, struct relock_node *node, const struct redisRepl
     for (size_t i = 0; r == RELOCK_OK && (element = relock_reply_at(keys, i)); i++)
         if (!search->ended && relock_reply_text(element, &key, &len) &&
             relock_keys_name(key, &known) && known == len && !is_part(key))
-            r = show(search, (struct relock_text){key, len}, false);
+            r = show(search, (struct relock_text){key, len}, SHOW_HELD);
     return r == RELOCK_OK && search->ended ? RELOCK_SCAN_END : r;
+}
+
+/* The name of the semaphore whose permits this key has: `{jobs}:timeout`, or `a{jobs}:timeout` if
+ * the name has a brace. */
+static bool read_semaphore(const char *key, size_t len, char name[RELOCK_NAME_MAX + 1])
+{
+    size_t end = len < strlen(PERMITS) ? 0 : len - strlen(PERMITS), start = 0;
+    const char *brace;
+
+    if (end == 0 || end > RELOCK_NAME_MAX || strcmp(key + end, PERMITS) != 0)
+        return false;
+    brace = strchr(key, '{');
+    if (brace == key && memchr(key + 1, '{', end - 1) == NULL && key[end - 1] == '}') {
+        start++;
+        end--;
+    }
+    memcpy(name, key + start, end - start);
+    name[end - start] = '\0';
+    return brace && end > start;
+}
+
+/* Those whose number is missing, which no other scan finds. */
+static int show_unset(void *arg, struct relock_node *node, const struct redisReply *keys)
+{
+    struct search *search = arg;
+    const struct redisReply *element;
+    char name[RELOCK_NAME_MAX + 1];
+    const char *key;
+    size_t len, known;
+    int r = RELOCK_OK;
+
+    (void)node;
+    for (size_t i = 0; r == RELOCK_OK && (element = relock_reply_at(keys, i)); i++)
+        if (!search->ended && relock_reply_text(element, &key, &len) && strlen(key) == len &&
+            read_semaphore(key, len, name) && relock_keys_name(name, &known))
+            r = show(search, (struct relock_text){name, known}, SHOW_UNSET);
+    return r == RELOCK_OK && search->ended ? RELOCK_SCAN_END : r;
+}
+
+/* The keys of permits, whose names have braces if those of their semaphores have none. */
+static int search_unset(struct search *search)
+{
+    static const char *const types[] = {"zset", NULL};
+    const char *whole = search->pattern.data;
+    bool has_braces = strchr(whole, '{') || strcmp(whole, "*") == 0;
+    size_t size = search->pattern.len + sizeof("{}" PERMITS);
+    char *pattern = malloc(size);
+    int r;
+
+    if (!pattern)
+        return RELOCK_E_NOMEM;
+    (void)snprintf(pattern, size, has_braces ? "%s" PERMITS : "{%s}" PERMITS, whole);
+    r = relock_scan(&search->sight, relock_text_of(pattern), types, show_unset, search);
+    free(pattern);
+    return r;
 }
 
 static int search_all(struct search *search)
@@ -77,6 +143,8 @@ static int search_all(struct search *search)
     static const char *const types[] = {"hash", "string", "zset", NULL};
     int r = relock_scan(&search->sight, search->pattern, types, show_page, search);
 
+    if (r == RELOCK_OK && !search->ended)
+        r = search_unset(search);
     return r == RELOCK_OK && !search->shown ? search->refused : r;
 }
 
@@ -126,7 +194,7 @@ static int find(struct search *search, const char *pattern)
         return RELOCK_E_NOMEM;
     search->pattern = relock_text_of(whole);
     len = read_name(whole, name);
-    r = len > 0 ? show(search, (struct relock_text){name, len}, true) : search_all(search);
+    r = len > 0 ? show(search, (struct relock_text){name, len}, SHOW_ANY) : search_all(search);
     free(whole);
     return r;
 }

@@ -4,6 +4,7 @@
 #ifndef RELOCK_LOOK_PRIVATE_H
 #define RELOCK_LOOK_PRIVATE_H
 
+#include "base/decimal.h"
 #include "lock/state/client.h"
 #include "redis/deployment/topology.h"
 #include "redis/lane/call.h"
@@ -42,8 +43,10 @@ void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len
 /* Permits of an acquire, as they are reported. */
 struct relock_sight_permits {
     struct relock_permits_info info;
-    char id[RELOCK_PERMIT_HEX + 1];
+    char id[RELOCK_PERMIT_HEX_MAX + 1];
     char client_name[RELOCK_PEER_NAME_MAX];
+    char record[RELOCK_SINCE_KEY_MAX]; /* of its age; "": none, or it was read */
+    char hold[RELOCK_DECIMAL_MAX];     /* the field there: a number */
 };
 
 /* Of the clients, by their ids. CLIENT LIST shows each connection of a client as

@@ -296,20 +296,61 @@ static int take_number(const struct redisReply *reply, struct relock_sight *sigh
  * the number of the hold: relock_keys_permits(). */
 static void describe_permits(struct relock_sight *sight, struct relock_sight_permits *permits)
 {
-    char client[16], number[17], field[RELOCK_DECIMAL_MAX], key[RELOCK_SINCE_KEY_MAX];
+    char client[16], number[17];
     unsigned long long bits;
 
+    if (strlen(permits->id) != RELOCK_PERMIT_HEX)
+        return; /* none of relock */
     (void)snprintf(client, sizeof(client), ":%.8s-%.4s-", permits->id, permits->id + 8);
     find_client(sight, client);
     if (*sight->peer_id) {
         (void)snprintf(number, sizeof(number), "%.16s", permits->id + 12);
         bits = strtoull(number, NULL, 16);
-        (void)relock_decimal(field, (bits >> RELOCK_SERIAL_BITS) * RELOCK_SERIALS +
-                                        (bits & ((UINT64_C(1) << RELOCK_SERIAL_BITS) - 1)));
-        relock_since_key(key, sight->peer_id, RELOCK_UUID_LEN);
-        permits->info.held_ms = ask_for_since(sight, key, field);
+        (void)relock_decimal(permits->hold, (bits >> RELOCK_SERIAL_BITS) * RELOCK_SERIALS +
+                                                (bits & ((UINT64_C(1) << RELOCK_SERIAL_BITS) - 1)));
+        relock_since_key(permits->record, sight->peer_id, RELOCK_UUID_LEN);
     }
     memcpy(permits->client_name, sight->peer, sizeof(permits->client_name));
+}
+
+/* A script for so many holds. In a cluster they are of one client, as the record of each is on a
+ * node of its own: the ages of permits of further clients stay unknown. */
+#define AGES_OF_ONE 64
+#define AGES_MOST 32 /* scripts */
+
+/* Of the first acquires that have a record. Returns whether there were some. */
+static bool ask_for_ages(struct relock_sight *sight, struct relock_sight_permits *permits, size_t n)
+{
+    bool is_cluster = sight->client->topology->is_cluster;
+    struct relock_call call = {.script = &relock_script_since_read};
+    struct relock_sight_permits *asked[AGES_OF_ONE];
+    struct relock_text words[2 * AGES_OF_ONE];
+    char why[RELOCK_WHY_MAX];
+    size_t n_asked = 0;
+
+    for (size_t i = 0; i < n && n_asked < AGES_OF_ONE; i++)
+        if (*permits[i].record &&
+            (!is_cluster || n_asked == 0 || strcmp(permits[i].record, asked[0]->record) == 0))
+            asked[n_asked++] = &permits[i];
+    if (n_asked == 0)
+        return false;
+    for (size_t i = 0; i < n_asked; i++) {
+        words[i] = relock_text_of(asked[i]->record);
+        words[n_asked + i] = relock_text_of(asked[i]->hold);
+    }
+    call.key = words[0];
+    call.more = words + 1;
+    call.n_more_keys = n_asked - 1;
+    call.n_more = 2 * n_asked - 1;
+    memcpy(why, sight->why, sizeof(why));
+    if (run(sight, &call) == RELOCK_OK)
+        for (size_t i = 0; i < n_asked; i++)
+            (void)relock_reply_integer(relock_reply_at(call.reply, 2 * i), &asked[i]->info.held_ms);
+    memcpy(sight->why, why, sizeof(why));
+    relock_call_end(&call);
+    for (size_t i = 0; i < n_asked; i++)
+        asked[i]->record[0] = '\0';
+    return true;
 }
 
 static bool take_permits(struct relock_sight_permits *permits, const struct redisReply *reply,
@@ -319,7 +360,7 @@ static bool take_permits(struct relock_sight_permits *permits, const struct redi
     size_t len;
     int64_t n;
 
-    if (!relock_reply_text(relock_reply_at(reply, at), &id, &len) || len > RELOCK_PERMIT_HEX ||
+    if (!relock_reply_text(relock_reply_at(reply, at), &id, &len) || len > RELOCK_PERMIT_HEX_MAX ||
         !relock_reply_integer(relock_reply_at(reply, at + 1), &n) || n < 0 ||
         !relock_reply_integer(relock_reply_at(reply, at + 2), &permits->info.ttl_ms))
         return false;
@@ -340,7 +381,8 @@ static int take_semaphore(const struct redisReply *reply, struct relock_sight *s
     int64_t n_out;
     size_t n = 0;
 
-    if (!read_number(relock_reply_at(reply, 3), &info->number) ||
+    info->is_unset = relock_reply_is(relock_reply_at(reply, 3), "");
+    if ((!info->is_unset && !read_number(relock_reply_at(reply, 3), &info->number)) ||
         !relock_reply_integer(relock_reply_at(reply, 4), &n_out) || n_out < 0)
         return RELOCK_E_SERVER;
     while (relock_reply_at(reply, FIRST_PERMITS + 3 * n))
@@ -355,6 +397,8 @@ static int take_semaphore(const struct redisReply *reply, struct relock_sight *s
         describe_permits(sight, &permits[i]);
         permits[i].info.next = i + 1 < n ? &permits[i + 1].info : NULL;
     }
+    for (int i = 0; i < AGES_MOST && ask_for_ages(sight, permits, n); i++)
+        continue;
     info->n_out = (uint64_t)n_out;
     sight->is_lock = n_out > 0 || info->n_waiting > 0;
     if (n == 0)
@@ -362,7 +406,7 @@ static int take_semaphore(const struct redisReply *reply, struct relock_sight *s
     info->permits = &permits->info;
     info->client_name = permits->client_name;
     info->held_ms = permits->info.held_ms;
-    memcpy(info->holder.id, permits->id, sizeof(permits->id));
+    (void)snprintf(info->holder.id, sizeof(info->holder.id), "%.63s", permits->id);
     info->holder.ttl_ms = permits->info.ttl_ms;
     info->holder.hold_count = (unsigned)permits->info.n_permits;
     info->holder.n_holders = (unsigned)n_out;

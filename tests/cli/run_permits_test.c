@@ -282,6 +282,40 @@ static void the_number_is_changed_once(void **state)
     forget(f, 1);
 }
 
+/* Somebody counts with it: no message is to make a reader overwrite it. */
+static void a_counter_of_another_program_is_not_offered_for_overwriting(void **state)
+{
+    static const struct {
+        const char *name, *set, *said;
+    } all[] = {
+        {"hits", "SET hits 42",
+         "relock run: hits: its key is the number 42: a semaphore that has all its permits, or the "
+         "counter of another program. If it is a counter, use another name. Only if you know that "
+         "it is a semaphore, pass --permits 42, or overwrite the number by --set-permits 3\n"},
+        {"rate", "SET rate 42 EX 1000",
+         "relock run: rate: its key is the number 42, which expires, as the counter of a rate "
+         "limiter does: use another name\n"},
+        {"start:latch", "SET start:latch 42",
+         "relock run: start:latch: its key is the number 42, which is a latch, as its name says: "
+         "use another name\n"},
+        {"semaphore:film", "SET semaphore:film 42",
+         "relock run: semaphore:film: its number of permits is 42: pass --permits 42, or change "
+         "the number by --set-permits 3\n"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        struct tool *tool;
+
+        probe_text(f->probe, all[i].set);
+        tool = tool_start(f, "run", "--permits", "3", all[i].name, "--", "true");
+        assert_int_equal(tool_wait(tool), 125);
+        assert_string_equal(tool_err(tool), all[i].said);
+        assert_int_equal(probe_int(f->probe, "GET %s", all[i].name), 42);
+        assert_int_equal(probe_int(f->probe, "DEL %s", all[i].name), 1);
+    }
+}
+
 /* A program has closed it, say. No run can have this number. */
 static void a_number_below_one_can_only_be_changed(void **state)
 {
@@ -296,10 +330,11 @@ static void a_number_below_one_can_only_be_changed(void **state)
         tool = tool_start(f, "run", "--permits", "3", NAME, "--", "true");
         assert_int_equal(tool_wait(tool), 125);
         (void)snprintf(wanted, sizeof(wanted),
-                       "relock run: " NAME ": its number of permits is %s: change the number by "
-                       "--set-permits 3\n",
+                       "relock run: " NAME ": its key is the number %s: a semaphore that ",
                        numbers[i]);
-        assert_string_equal(tool_err(tool), wanted);
+        assert_int_equal(strncmp(tool_err(tool), wanted, strlen(wanted)), 0);
+        assert_null(strstr(tool_err(tool), "pass --permits"));
+        assert_non_null(strstr(tool_err(tool), " overwrite the number by --set-permits 3\n"));
     }
     assert_tool(f, 0, "run", "--set-permits", "3", NAME, "--", "true");
     forget(f, 3);
@@ -334,6 +369,7 @@ static void a_name_with_other_data_is_refused(void **state)
     tool = tool_start(f, "run", "--permits", "1", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), NAME ": its key has data that is no semaphore"));
+    assert_null(strstr(tool_err(tool), "trying again"));
     assert_int_equal(probe_int(f->probe, "DEL " NAME), 1);
     holder = tool_start(f, "run", NAME, "--", "sh", "-c", RUNNING);
     assert_true(tool_says(holder, "started"));
@@ -346,6 +382,8 @@ static void a_name_with_other_data_is_refused(void **state)
     tool = tool_start(f, "run", NAME, "--", "echo", "ran");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), NAME ": its key is a number"));
+    assert_null(strstr(tool_err(tool), "trying again"));
+    assert_int_equal(count(tool_err(tool), "WRONGTYPE"), 1);
     forget(f, 1);
 }
 
@@ -644,6 +682,7 @@ int main(void)
         TOOL_TEST(another_number_is_refused_and_can_be_changed),
         TOOL_TEST(the_number_is_changed_once),
         TOOL_TEST(a_number_below_one_can_only_be_changed),
+        TOOL_TEST(a_counter_of_another_program_is_not_offered_for_overwriting),
         TOOL_TEST(a_restart_without_data_ends_no_wait),
         TOOL_TEST(a_restart_with_its_data_costs_no_permit),
         TOOL_TEST(a_semaphore_that_is_deleted_during_the_wait_gets_its_number_again),

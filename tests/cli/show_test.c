@@ -378,7 +378,20 @@ static void a_number_is_what_the_user_says(void **state)
     probe_text(f->probe, "SET go 3");
     tool = tool_start(f, "status", "go");
     assert_int_equal(tool_wait(tool), 0);
-    assert_non_null(strstr(tool_out(tool), "go    number?  3      -"));
+    assert_non_null(strstr(tool_out(tool), "go    number?  3      -       -       -  "));
+    assert_non_null(strstr(tool_out(tool), "\ngo: the key has only a number. It may be a counter, "
+                                           "or what --kind says:\n"
+                                           "  --kind semaphore  3 permits, all free\n"
+                                           "  --kind latch      closed at 3\n"));
+    tool = tool_start(f, "status", "--json", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    probe_text(f->probe, "SET go -3");
+    tool = tool_start(f, "status", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_null(strstr(tool_out(tool), "--kind semaphore"));
+    assert_null(strstr(tool_out(tool), "--kind latch"));
+    assert_non_null(strstr(tool_out(tool), "without leases, -3 permits free"));
     assert_tool(f, 125, "status", "--kind", "lock", "go");
     assert_int_equal(probe_int(f->probe, "DEL go"), 1);
 }
@@ -469,6 +482,39 @@ static void watch_prints_no_renewals_of_permits(void **state)
     probe_int(f->probe, "DEL jobs {jobs}:timeout");
 }
 
+/* Somebody has deleted the number. Nobody gets a permit until somebody sets it again. */
+static void a_semaphore_without_its_number_is_not_free(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = take_permits(f);
+    const char *const commands[] = {"status", "list", "top"};
+    struct tool *tool;
+
+    probe_int(f->probe, "DEL jobs");
+    for (size_t i = 0; i < 3; i++) {
+        tool = tool_start(f, commands[i], i == 0 ? "jobs" : "job*");
+        assert_int_equal(tool_wait(tool), 0);
+        assert_non_null(strstr(tool_out(tool), "semaphore  3 out of ?  mill and 1 more"));
+        assert_non_null(
+            strstr(tool_out(tool), "jobs: its number of permits is missing while 3 are out"));
+        assert_non_null(strstr(tool_out(tool), "relock run -n --set-permits N jobs -- true\n"));
+    }
+    tool = tool_start(f, "list", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    assert_non_null(strstr(tool_out(tool), "\"state\": \"unset\""));
+    assert_non_null(strstr(tool_out(tool), "\"number\": null, \"out\": 3, \"permits\": [{"));
+
+    assert_tool(f, 0, "run", "-n", "--set-permits", "5", "jobs", "--", "true");
+    tool = tool_start(f, "status", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "semaphore  3 of 5 out  mill and 1 more"));
+    probe_int(f->probe, "DEL jobs");
+    assert_tool(f, 0, "break", "--yes", "jobs");
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
 static void break_takes_permits_back(void **state)
 {
     struct fixture *f = *state;
@@ -484,7 +530,7 @@ static void break_takes_permits_back(void **state)
     assert_non_null(strstr(tool_err(tool), "taken back: the permits of one acquire"));
     assert_string_equal(probe_text(f->probe, "GET jobs"), "3");
     assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 2);
-    assert_tool(f, 125, "break", "--yes", "--permit", "12", "jobs");
+    assert_tool(f, 125, "break", "--yes", "--permit", "123", "jobs");
     probe_int(f->probe, "DECRBY jobs 1");
     probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
     tool = tool_start(f, "break", "--yes", "jobs");
@@ -516,6 +562,28 @@ static void break_says_that_it_does_not_see_all_permits(void **state)
     assert_int_equal(probe_int(f->probe, "ZCARD {jobs}:timeout"), 2);
     assert_tool(f, 0, "break", "--yes", "jobs");
     assert_string_equal(probe_text(f->probe, "GET jobs"), "302");
+    assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
+}
+
+/* Redisson before 3.17 and other libraries. */
+static void break_takes_permits_with_ids_of_any_length_back(void **state)
+{
+    static const char *const ids[] = {"x", PEER "1", PEER "2", "0123456789abcdefg"};
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe, "SET jobs 0");
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+        probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 %s", ids[i]);
+    tool = tool_start(f, "status", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "\n  30313233343536373839616263646566"
+                                           "67 "));
+    assert_tool(f, 0, "break", "--yes", "--permit", "78", "jobs");
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "1");
+    tool = tool_start(f, "break", "--yes", "jobs");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(probe_text(f->probe, "GET jobs"), "4");
     assert_int_equal(probe_int(f->probe, "DEL jobs"), 1);
 }
 
@@ -647,8 +715,10 @@ int main(void)
         TOOL_TEST(list_shows_latches_and_semaphores_by_their_names),
         TOOL_TEST(watch_counts_a_latch_and_permits),
         TOOL_TEST(watch_prints_no_renewals_of_permits),
+        TOOL_TEST(a_semaphore_without_its_number_is_not_free),
         TOOL_TEST(break_takes_permits_back),
         TOOL_TEST(break_says_that_it_does_not_see_all_permits),
+        TOOL_TEST(break_takes_permits_with_ids_of_any_length_back),
         TOOL_TEST(break_takes_only_the_permits_back_that_it_has_shown),
         TOOL_TEST(break_opens_a_latch_and_its_waiters_go_on),
         TOOL_TEST(break_of_an_unleased_semaphore_adds_what_the_user_says),

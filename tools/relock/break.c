@@ -33,11 +33,11 @@ typedef int constructor_fn(struct relock_client *client, const char *name,
 
 static void read_permit(struct breaking *breaking, const char *id)
 {
-    if (strlen(id) != RELOCK_PERMIT_HEX || strspn(id, "0123456789abcdef") != RELOCK_PERMIT_HEX)
+    size_t len = strlen(id);
+
+    if (len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX || strspn(id, "0123456789abcdef") != len)
         args_refuse(&breaking->args,
-                    "--permit: `%s` is not the id of a permit: %d digits, as in "
-                    "`relock status`",
-                    id, RELOCK_PERMIT_HEX);
+                    "--permit: `%s` is not the id of a permit: digits as in `relock status`", id);
     breaking->permit = id;
 }
 

@@ -1,6 +1,7 @@
 #include "hold.h"
 
 #include "clock.h"
+#include "lock_list.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -208,12 +209,42 @@ static int attempt(struct hold *hold)
     return r;
 }
 
-/* RELOCK_E_SERVER may be about this lock alone, as when its key has another type. */
+/* No lock, or no semaphore if that is wanted. */
+static bool is_of_other_kind(const struct hold *hold, int kind)
+{
+    switch (kind) {
+    case RELOCK_KIND_SEMAPHORE:
+    case RELOCK_KIND_MAYBE_SEMAPHORE:
+    case RELOCK_KIND_MAYBE_LATCH:
+    case RELOCK_KIND_NUMBER:
+        return hold->options->n_permits == 0;
+    case RELOCK_KIND_FOREIGN:
+    case RELOCK_KIND_OTHER:
+        return true;
+    default:
+        return hold->options->n_permits > 0 && kind != RELOCK_KIND_NONE;
+    }
+}
+
+bool hold_has_other_data(const struct hold *hold)
+{
+    struct lock_list list = {0};
+    bool has = false;
+
+    for (size_t i = 0; i < hold->options->n_names && !has; i++)
+        has = lock_list_find_name(&list, hold->client, hold->options->names[i]) == RELOCK_OK &&
+              is_of_other_kind(hold, list.rows[i].kind);
+    lock_list_free(&list);
+    return has;
+}
+
+/* RELOCK_E_SERVER may be about this lock alone, as when its key has another type. A client that has
+ * just begun is not ready yet. */
 static bool is_outage(const struct hold *hold, int result)
 {
     return result == RELOCK_E_CONN || result == RELOCK_E_REPLICAS ||
            (result == RELOCK_E_SERVER && patience_left(&hold->patience) > 0 &&
-            relock_client_ready(hold->client, NULL) != RELOCK_OK);
+            !hold_has_other_data(hold) && relock_client_ready(hold->client, NULL) != RELOCK_OK);
 }
 
 /* A semaphore that was deleted, or whose server lost its data, gets its number again. */

@@ -80,6 +80,7 @@ static bool keep(const struct relock_lock_info *info, void *arg)
         .held_ms = info->held_ms,
         .number = info->number,
         .n_out = info->n_out,
+        .is_unset = info->is_unset,
     };
     keep_permits(&list->rows[list->n - 1], info->permits);
     return true;
@@ -272,7 +273,8 @@ static const char *state_of(const struct lock_row *row)
         return "blocked";
     if (is_any_number(row))
         return "number";
-    if (row->kind == RELOCK_KIND_NONE && (sight == SAID_SEMAPHORE || sight == SAID_UNLEASED))
+    if (row->is_unset ||
+        (row->kind == RELOCK_KIND_NONE && (sight == SAID_SEMAPHORE || sight == SAID_UNLEASED)))
         return "unset";
     if (sight == SAID_LATCH)
         return row->number > 0 ? "closed" : "open";
@@ -293,7 +295,9 @@ const char *lock_row_state(const struct lock_row *row)
     (void)snprintf(text, sizeof(text), "%s", state);
     if (row->kind == RELOCK_KIND_NONE)
         return text;
-    if (sight == SAID_SEMAPHORE)
+    if (row->is_unset)
+        (void)snprintf(text, sizeof(text), "%llu out of ?", (unsigned long long)row->n_out);
+    else if (sight == SAID_SEMAPHORE)
         (void)snprintf(text, sizeof(text), "%llu of %lld out", (unsigned long long)row->n_out,
                        number + (long long)row->n_out);
     else if (sight == SAID_UNLEASED)
@@ -333,7 +337,7 @@ static void add_for_programs(struct report *report, const struct lock_row *row)
 {
     bool is_semaphore = sight_of(row) == SAID_SEMAPHORE && row->kind != RELOCK_KIND_NONE;
 
-    if (is_number(row) || is_semaphore)
+    if (is_number(row) || (is_semaphore && !row->is_unset))
         report_number(report, row->number);
     else
         report_text(report, NULL, COLOUR_NONE);
@@ -348,7 +352,7 @@ static void add_for_programs(struct report *report, const struct lock_row *row)
 
 static enum colour colour_of(const struct lock_row *row)
 {
-    if (row->kind == RELOCK_KIND_OTHER)
+    if (row->kind == RELOCK_KIND_OTHER || row->is_unset)
         return COLOUR_BAD;
     return lock_row_is_held(row) ? COLOUR_NOTE : COLOUR_GOOD;
 }
@@ -364,7 +368,8 @@ static void add_row(struct report *report, const struct lock_row *row)
     report_text(report, holder, COLOUR_NONE);
     report_text(report, holder ? row->holder.id : NULL, COLOUR_NONE);
     (void)snprintf(levels, sizeof(levels), "%u", row->holder.hold_count);
-    report_both(report, sight_of(row) == SAID_NOTHING ? levels : "-", COLOUR_NONE, levels);
+    report_both(report, sight_of(row) == SAID_NOTHING && !is_any_number(row) ? levels : "-",
+                COLOUR_NONE, levels);
     report_number(report, row->holder.n_holders);
     report_ms(report, row->held_ms);
     report_ms(report, row->holder.n_holders > 0 ? row->holder.ttl_ms : -1);
@@ -381,7 +386,7 @@ static void add_blanks(struct report *report, int n)
 /* For people: the permits of an acquire, below their semaphore. */
 static void add_permits(struct report *report, const struct permits_row *permits)
 {
-    char name[RELOCK_PERMIT_HEX + 3], n[32];
+    char name[RELOCK_PERMIT_HEX_MAX + 3], n[32];
 
     (void)snprintf(name, sizeof(name), "  %s", permits->id);
     (void)snprintf(n, sizeof(n), "%llu out", (unsigned long long)permits->n);
@@ -393,6 +398,34 @@ static void add_permits(struct report *report, const struct permits_row *permits
     report_ms(report, permits->held_ms);
     report_ms(report, permits->ttl_ms);
     add_blanks(report, 4);
+}
+
+/* For people: what a number may be. */
+static void print_guesses(const struct lock_row *row)
+{
+    long long number = (long long)row->number;
+
+    text_print(stdout, row->name);
+    (void)puts(": the key has only a number. It may be a counter, or what --kind says:");
+    if (number >= 0)
+        (void)printf("  --kind semaphore  %lld permits, all free\n", number);
+    if (number > 0)
+        (void)printf("  --kind latch      closed at %lld\n", number);
+    (void)printf("  --kind unleased   a semaphore without leases, %lld permits free\n", number);
+    (void)printf("  --kind plain      a plain lock, held by %lld\n", number);
+}
+
+/* For people: what is wrong with a semaphore, and what to do. */
+static void print_remedy(const struct lock_row *row)
+{
+    text_print(stdout, row->name);
+    (void)printf(
+        ": its number of permits is missing while %llu are out: its key was deleted, or has "
+        "expired.\n  Until it is set again, nobody gets a permit. To set it to N:\n  "
+        "relock run -n --set-permits N ",
+        (unsigned long long)row->n_out);
+    text_print(stdout, row->name);
+    (void)puts(" -- true");
 }
 
 static int print(const struct lock_list *list, size_t n, bool is_json, bool in_full, bool is_line)
@@ -416,7 +449,15 @@ static int print(const struct lock_list *list, size_t n, bool is_json, bool in_f
     }
     done = report_print(report, is_line);
     report_free(report);
-    return done ? STATUS_OK : STATUS_FAILED;
+    for (size_t i = 0; !is_json && i < list->n && i < n; i++) {
+        const struct lock_row *row = &list->rows[i];
+
+        if (row->is_unset)
+            print_remedy(row);
+        else if (in_full && is_any_number(row))
+            print_guesses(row);
+    }
+    return done && fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
 int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool in_full)

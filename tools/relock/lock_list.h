@@ -16,7 +16,7 @@ enum said { SAID_NOTHING, SAID_PLAIN, SAID_SEMAPHORE, SAID_UNLEASED, SAID_LATCH 
 
 /* Permits of an acquire. */
 struct permits_row {
-    char id[RELOCK_PERMIT_HEX + 1];
+    char id[RELOCK_PERMIT_HEX_MAX + 1];
     char *client_name;
     uint64_t n;
     int64_t ttl_ms, held_ms; /* -1: none, not known */
@@ -32,6 +32,7 @@ struct lock_row {
     int64_t held_ms; /* -1: not known */
     int64_t number;  /* free permits, or the number that the key is; 0: no such kind */
     uint64_t n_out;  /* permits */
+    bool is_unset;   /* the number of a semaphore is missing, while permits are out */
     struct permits_row *permits;
     size_t n_permits; /* rows */
 };
@@ -51,8 +52,8 @@ int lock_list_find_name(struct lock_list *list, struct relock_client *client, co
 /* By name, each name once; or those with the most waiters first. */
 void lock_list_sort(struct lock_list *list, bool by_waiting);
 
-/* Prints the first `n`; `in_full`: for people, too, with the permits of each acquire. Returns an
- * exit status. */
+/* Prints the first `n`; `in_full`: for people, too, with the permits of each acquire, and with
+ * what a number may be. Returns an exit status. */
 int lock_list_print(const struct lock_list *list, size_t n, bool is_json, bool in_full);
 
 /* Prints the first one for programs, as a line of its own. */

@@ -89,12 +89,9 @@ static int await_lock(struct run *run)
 }
 
 /* Why no number of permits can be set. */
-static const char *find_obstacle_of_permits(struct run *run)
+static const char *find_obstacle_of_permits(const struct run *run)
 {
-    struct relock_permits permits;
-
-    return relock_client_ready(run->hold.client, NULL) == RELOCK_OK &&
-                   relock_semaphore_read(run->hold.lock, &permits) == RELOCK_E_SERVER
+    return hold_has_other_data(&run->hold)
                ? "its key has data that is no semaphore, such as a lock of another kind: use "
                  "another name, or wait until the key is gone"
                : NULL;
@@ -131,15 +128,44 @@ static const char *conflict_text(const struct run *run)
                : "another owner holds the lock, or it is reserved for a process that waits";
 }
 
+/* What shows that the number is none of permits; else NULL. */
+static const char *find_other_use(const struct lock_row *row)
+{
+    if (row->kind == RELOCK_KIND_MAYBE_LATCH)
+        return "is a latch, as its name says";
+    if (row->kind == RELOCK_KIND_NUMBER && row->holder.ttl_ms > 0)
+        return "expires, as the counter of a rate limiter does";
+    return NULL;
+}
+
+/* A number that another program needs must not be overwritten because a message says so. */
 static void say_other_number(const struct run *run)
 {
+    unsigned long long wanted = run->options->n_permits;
     long long number = (long long)run->hold.other_number;
+    struct lock_list list = {0};
+    const struct lock_row *row =
+        lock_list_find_name(&list, run->hold.client, hold_title(&run->hold)) == RELOCK_OK
+            ? list.rows
+            : NULL;
+    const char *other_use = row ? find_other_use(row) : NULL;
     char pass[48] = "";
 
     if (number > 0)
         (void)snprintf(pass, sizeof(pass), "pass --permits %lld, or ", number);
-    say(run, "its number of permits is %lld: %schange the number by --set-permits %llu", number,
-        pass, (unsigned long long)run->options->n_permits);
+    if (other_use)
+        say(run, "its key is the number %lld, which %s: use another name", number, other_use);
+    else if (row &&
+             (row->kind == RELOCK_KIND_SEMAPHORE || row->kind == RELOCK_KIND_MAYBE_SEMAPHORE))
+        say(run, "its number of permits is %lld: %schange the number by --set-permits %llu", number,
+            pass, wanted);
+    else
+        say(run,
+            "its key is the number %lld: a semaphore that has all its permits, or the counter of "
+            "another program. If it is a counter, use another name. Only if you know that it is a "
+            "semaphore, %soverwrite the number by --set-permits %llu",
+            number, pass, wanted);
+    lock_list_free(&list);
 }
 
 /* A conflict, or a failure: the exit status. */

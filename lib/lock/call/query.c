@@ -292,13 +292,14 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
 
 int relock_force_unlock_permit(struct relock_lock *lock, const char *id, bool *held)
 {
+    size_t len = id ? strlen(id) : 0;
     bool was_held = false;
     int r;
 
-    if (!lock || !id || strlen(id) != RELOCK_PERMIT_HEX ||
-        strspn(id, "0123456789abcdefABCDEF") != RELOCK_PERMIT_HEX)
-        return relock_lock_refuse(lock, "relock_force_unlock_permit: `id` is NULL or does not have "
-                                        "32 hex digits");
+    if (!lock || !id || len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX ||
+        strspn(id, "0123456789abcdefABCDEF") != len)
+        return relock_lock_refuse(lock, "relock_force_unlock_permit: `id` is NULL, or is not an "
+                                        "even number of hex digits, up to 256");
     if (!lock->resource->kind->has_permits)
         return RELOCK_E_UNSUPPORTED;
     r = force(lock, id, &was_held);

@@ -178,7 +178,9 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
     relock_round_trip_begin(&round_trip);
     if (asks)
         relock_command_words(&round_trip.commands, "ASKING");
-    relock_call_write_head(call->script, 1, call->n_args, form, &round_trip.commands);
+    relock_call_write_head(call->script, 1 + call->n_more_keys,
+                           call->n_args + call->n_more - call->n_more_keys, form,
+                           &round_trip.commands);
     relock_call_write_args(call, &round_trip.commands);
     round_trip.exchange.n_replies = form == RELOCK_CALL_LOADED || asks ? 2 : 1;
     round_trip.exchange.forms = forms_of(call);

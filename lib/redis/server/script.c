@@ -45,7 +45,7 @@
 #define FORMS_renew_many (RELOCK_REPLY_INTEGER | RELOCK_REPLY_ARRAY)
 #define FORMS_rw_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_rw_inspect RELOCK_REPLY_ARRAY_OF(6)
-#define FORMS_since_read RELOCK_REPLY_ARRAY_OF(2)
+#define FORMS_since_read RELOCK_REPLY_ARRAY
 #define FORMS_since_write RELOCK_REPLY_INTEGER
 #define FORMS_semaphore_force_unlock RELOCK_REPLY_INTEGER
 #define FORMS_semaphore_inspect RELOCK_REPLY_ARRAY_OF(5)

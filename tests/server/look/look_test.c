@@ -352,6 +352,39 @@ static void a_semaphore_shows_who_has_its_permits(void **state)
 }
 
 /* As of a lock, by relock_who_holds(). */
+#define TURN "relock_waiters:turn:{jobs}"
+#define RECHECK_MS 500
+
+/* Its key is a number like others, but the first in line has left how many permits it needs. */
+static void a_semaphore_with_a_line_shows_itself_also_while_all_permits_are_free(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.recheck_ms = RECHECK_MS});
+    struct relock_lock *lock = semaphore_of_five(f, client);
+    const struct relock_how how = {.permits = 5, .wait_ms = RELOCK_FOREVER};
+    struct actor *actor = actor_start();
+
+    probe_int(f->probe, "DECRBY jobs 1");
+    probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
+    actor_begin_acquire(actor, lock, &how);
+    assert_true(probe_wait_in_line(f->probe, "jobs", 1));
+    assert_string_equal(probe_text(f->probe, "HGET " TURN " need"), "5");
+    probe_int(f->probe, "DEL {jobs}:timeout");
+    probe_int(f->probe, "INCRBY jobs 1");
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+    assert_string_equal(see_semaphore(client, "jobs").text, "12: 5 free, 0 out");
+
+    probe_int(f->probe, "RPUSH relock_waiters:{jobs} " UUID);
+    assert_string_equal(see_semaphore(client, "jobs").text, "12: 5 free, 0 out");
+    probe_int(f->probe, "HSET " TURN " need 5");
+    assert_string_equal(see_semaphore(client, "jobs").text, "9: 5 free, 0 out");
+    assert_string_equal(see_semaphore(client, "*").text, "9: 5 free, 0 out");
+    probe_int(f->probe, "DEL relock_waiters:{jobs} " TURN);
+    probe_int(f->probe, "DEL jobs");
+}
+
 static void the_holder_of_a_semaphore_is_the_acquire_that_expires_first(void **state)
 {
     struct fixture *f = *state;
@@ -433,6 +466,62 @@ static void the_permits_of_an_acquire_have_an_age(void **state)
     probe_int(f->probe, "DEL jobs");
 }
 
+#define N_ACQUIRES 70 /* more than one script reads */
+
+struct ages {
+    struct relock_client *client;
+    int64_t held_ms[N_ACQUIRES + 1];
+    size_t n, n_known;
+};
+
+static bool note_ages(const struct relock_lock_info *info, void *arg)
+{
+    struct ages *ages = arg;
+
+    ages->n = ages->n_known = 0;
+    for (const struct relock_permits_info *at = info->permits; at && ages->n <= N_ACQUIRES;
+         at = at->next) {
+        ages->held_ms[ages->n++] = at->held_ms;
+        ages->n_known += at->held_ms >= 0;
+    }
+    return true;
+}
+
+static bool knows_all_ages(void *arg)
+{
+    struct ages *ages = arg;
+
+    return relock_locks(ages->client, "jobs", note_ages, ages) == RELOCK_OK && ages->n > 0 &&
+           ages->n_known == ages->n;
+}
+
+/* Those that expire first come first. */
+static void the_ages_of_many_acquires_are_read_by_few_scripts(void **state)
+{
+    struct fixture *f = *state;
+    struct ages ages = {.client = fixture_client(f, &(struct relock_options){.deadlock_ms = 200})};
+    struct relock_client *watcher = fixture_client(f, NULL);
+    struct relock_lock *lock = semaphore_of_five(f, ages.client);
+    long long n_scripts;
+
+    assert_result(relock_semaphore_set(lock, N_ACQUIRES + 1), RELOCK_OK);
+    assert_result(take(lock, 1, HOUR_MS), RELOCK_OK);
+    assert_true(wait_until(knows_all_ages, &ages, SOON_MS));
+    for (int i = 0; i < N_ACQUIRES; i++)
+        assert_result(take(lock, 1, 2ULL * HOUR_MS), RELOCK_OK);
+    assert_true(wait_until(knows_all_ages, &ages, SOON_MS));
+    assert_int_equal(ages.n, N_ACQUIRES + 1);
+    assert_true(ages.held_ms[0] >= ages.held_ms[1] + 99);
+
+    n_scripts = probe_calls(f->probe, "evalsha");
+    assert_result(relock_locks(watcher, "jobs", note_ages, &ages), RELOCK_OK);
+    n_scripts = probe_calls(f->probe, "evalsha") - n_scripts;
+    assert_in_range(n_scripts, 3, 5); /* look.lua, and two for 71 ages; a client may record */
+    for (int i = 0; i <= N_ACQUIRES; i++)
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL jobs");
+}
+
 static bool note_id(const struct relock_lock_info *info, void *arg)
 {
     const struct relock_permits_info *at = info->permits;
@@ -441,6 +530,12 @@ static bool note_id(const struct relock_lock_info *info, void *arg)
         at = at->next;
     note(arg, "%s", at ? at->id : "");
     return true;
+}
+
+static bool note_first_id(const struct relock_lock_info *info, void *arg)
+{
+    note(arg, "%s", info->permits ? info->permits->id : "");
+    return info->permits && info->permits->n_permits == 1;
 }
 
 static void the_permits_of_one_acquire_can_be_taken_back(void **state)
@@ -464,7 +559,8 @@ static void the_permits_of_one_acquire_can_be_taken_back(void **state)
     assert_false(held);
     assert_string_equal(see_semaphore(client, "jobs").text, "9: 4 free, 1 out; mill 1 3");
 
-    assert_result(relock_force_unlock_permit(seen, "0123", &held), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock_permit(seen, "012", &held), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock_permit(seen, "no", &held), RELOCK_E_INVALID);
     assert_result(relock_force_unlock_permit(seen, NULL, &held), RELOCK_E_INVALID);
     assert_result(relock_force_unlock_permit(NULL, view.text, &held), RELOCK_E_INVALID);
     plain = fixture_lock(f, watcher, "orders");
@@ -472,6 +568,98 @@ static void the_permits_of_one_acquire_can_be_taken_back(void **state)
     (void)relock_unlock(lock);
     (void)relock_unlock(lock);
     assert_string_equal(see_semaphore(client, "*").text, "");
+    probe_int(f->probe, "DEL jobs");
+}
+
+static bool note_unset(const struct relock_lock_info *info, void *arg)
+{
+    note(arg, "%s:%d:%llu ", info->name, info->is_unset, (unsigned long long)info->n_out);
+    return true;
+}
+
+/* No key has the name of the semaphore. */
+static void a_semaphore_whose_number_is_missing_is_found_by_its_permits(void **state)
+{
+    static const struct {
+        const char *key, *pattern, *seen;
+    } all[] = {
+        {"{jobs}:timeout", "jobs", "jobs:1:1 "},
+        {"{jobs}:timeout", "*", "jobs:1:1 "},
+        {"{jobs}:timeout", "job?", "jobs:1:1 "},
+        {"{jobs}:timeout", "jab*", ""},
+        {"a{b}:timeout", "*", "a{b}:1:1 "},
+        {"a{b}:timeout", "a{*", "a{b}:1:1 "},
+        {"{b}c:timeout", "*", "{b}c:1:1 "},
+        {"jobs:timeout", "*", ""}, /* of another program */
+        {"{}:timeout", "*", ""},
+        {":timeout", "*", ""},
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *other = fixture_client(f, &(struct relock_options){.name_prefix = "jo"});
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        struct view view = {0};
+
+        probe_int(f->probe, "ZADD %s 922337203685477 " PEER_PERMIT, all[i].key);
+        assert_result(relock_locks(client, all[i].pattern, note_unset, &view), RELOCK_OK);
+        assert_string_equal(view.text, all[i].seen);
+        view.text[0] = '\0';
+        assert_result(relock_locks(other, "*", note_unset, &view), RELOCK_OK);
+        assert_string_equal(view.text, strncmp(all[i].key, "{jobs", 5) == 0 ? "bs:1:1 " : "");
+        probe_int(f->probe, "ZADD %s 1 " PEER_PERMIT, all[i].key); /* it has expired */
+        view.text[0] = '\0';
+        assert_result(relock_locks(client, "*", note_unset, &view), RELOCK_OK);
+        assert_string_equal(view.text, "");
+        probe_int(f->probe, "DEL %s", all[i].key);
+    }
+}
+
+#define EIGHTY "0123456789012345678901234567890123456789012345678901234567890123456789-123456789"
+
+/* Redisson before 3.17 and other libraries: texts, also those that begin like each other. */
+static void permits_of_other_libraries_have_ids_of_any_length(void **state)
+{
+    static const char *const ids[] = {"x",
+                                      UUID "1",
+                                      UUID "2",
+                                      "0123456789abcd",
+                                      "0123456789abcdef",
+                                      "0123456789abcdefg",
+                                      EIGHTY EIGHTY "1"};
+    const size_t n = sizeof(ids) / sizeof(*ids);
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = semaphore_of_five(f, client);
+    char text[32];
+
+    for (size_t i = 0; i < n; i++)
+        probe_int(f->probe, "ZADD {jobs}:timeout 92233720368547%d %s", (int)i, ids[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct view view = {0};
+        bool held = false;
+
+        (void)snprintf(text, sizeof(text), "9: %zu free, %zu out", 5 + i, n - i);
+        view = see_semaphore(client, "jobs");
+        if (strncmp(view.text, text, strlen(text)) != 0)
+            fail_msg("%s", view.text);
+        view.text[0] = '\0';
+        assert_result(relock_locks(client, "jobs", note_first_id, &view), RELOCK_OK);
+        assert_int_equal(strlen(view.text), strlen(ids[i]) < 128 ? 2 * strlen(ids[i]) : 256);
+        assert_result(relock_force_unlock_permit(lock, view.text, &held), RELOCK_OK);
+        assert_true(held);
+    }
+    for (size_t i = 0; i < n; i++)
+        probe_int(f->probe, "ZADD {jobs}:timeout 92233720368547%d %s", (int)i, ids[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct relock_holder holder;
+
+        assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+        assert_int_equal(holder.hold_count, 1);
+        assert_result(relock_force_unlock(lock), RELOCK_OK);
+    }
+    (void)snprintf(text, sizeof(text), "12: %zu free, 0 out", 5 + 2 * n);
+    assert_string_equal(see_semaphore(client, "jobs").text, text);
     probe_int(f->probe, "DEL jobs");
 }
 
@@ -731,10 +919,14 @@ int main(void)
         SERVER_TEST(what_other_libraries_write_is_recognised),
         SERVER_TEST(a_sorted_set_may_be_a_lock_of_another_library),
         SERVER_TEST(a_semaphore_shows_who_has_its_permits),
+        SERVER_TEST(a_semaphore_with_a_line_shows_itself_also_while_all_permits_are_free),
         SERVER_TEST(the_holder_of_a_semaphore_is_the_acquire_that_expires_first),
         SERVER_TEST(a_client_in_the_line_of_a_semaphore_is_reported),
         SERVER_TEST(the_permits_of_an_acquire_have_an_age),
+        SERVER_TEST(the_ages_of_many_acquires_are_read_by_few_scripts),
         SERVER_TEST(the_permits_of_one_acquire_can_be_taken_back),
+        SERVER_TEST(a_semaphore_whose_number_is_missing_is_found_by_its_permits),
+        SERVER_TEST(permits_of_other_libraries_have_ids_of_any_length),
         SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
         SERVER_TEST(a_number_that_no_semaphore_can_have_is_no_semaphore),
         SERVER_TEST(keys_that_belong_to_locks_are_no_locks),
