@@ -1370,6 +1370,9 @@ struct relock_lock_info {
     /* Of a semaphore: the permits of each acquire, as far as the first 300 that expire show them
      */
     const struct relock_permits_info *permits;
+    /* Of RELOCK_KIND_PLAIN: the library whose keys and values look like this, by its name for
+     * relock_plainlock_like(); "": relock's, or the same in several libraries */
+    const char *library;
 };
 
 /** Takes one lock that relock_locks() has found. Returns whether to go on. */

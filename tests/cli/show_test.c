@@ -304,7 +304,7 @@ static void a_semaphore_shows_its_permits(void **state)
     assert_non_null(strstr(tool_out(tool),
                            "{\"id\": \"" PEER_PERMIT_HEX "\", \"holder\": \"" PEER_PERMIT_HEX
                            "\", \"permits\": 1, \"held_ms\": null, "
-                           "\"lease_ms\": null}]}"));
+                           "\"lease_ms\": null}], \"library\": null}"));
     assert_result(relock_unlock(lock), RELOCK_OK);
     probe_int(f->probe, "DEL {jobs}:timeout");
     tool = tool_start(f, "status", "--kind", "semaphore", "jobs", "none");
