@@ -772,8 +772,9 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
                                             uint64_t lease_ms);
 
 /**
- * Frees the lock, no matter which owner holds it, and wakes all waiters. Has no effect on a free
- * lock. A lock that this client keeps is given back first, and counts as free.
+ * Frees the lock, no matter which owner holds it, and wakes all waiters; of a plain lock, also
+ * those of other libraries that sleep until they are told. Has no effect on a free lock. A lock
+ * that this client keeps is given back first, and counts as free.
  *
  * For operators: a holder that uses relock mostly learns of it within milliseconds, if it has had
  * the lock for 100 ms. Otherwise it learns of it at its next renewal or call, but not from a

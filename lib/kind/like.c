@@ -14,6 +14,8 @@
 /* ---- those whose waiters do not poll soon ---------------------------------------------------
  */
 
+/* A plain lock that is broken tells the same: scripts/like_guess.lua. */
+
 #define ANNOUNCED RELOCK_PLAIN_KIND(&relock_script_like_unlock, &relock_script_like_force_unlock)
 
 /* Its waiters block on a list. */
