@@ -1320,10 +1320,12 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 
 /*
  * These calls find locks of any program and need no handle. A client with a `name_prefix` finds the
- * locks whose names begin with it. docs/wire.md lists the ACL rights that the user needs. The calls
- * run `fn` on the calling thread, under no mutex of the library, until it returns false. `fn` may
- * call this library, except relock_client_free. The library owns the structs and strings; they are
- * valid until `fn` returns. Later versions append fields.
+ * locks whose keys begin with it. Those of relock_plainlock_like() may begin with the text of
+ * another library; clients without a prefix find them by their keys. docs/wire.md lists the ACL
+ * rights that the user needs. The calls run `fn` on the calling thread, under no mutex of the
+ * library, until it returns false. `fn` may call this library, except relock_client_free. The
+ * library owns the structs and strings; they are valid until `fn` returns. Later versions append
+ * fields.
  */
 
 /* The kinds, as far as keys in Redis show them. Later versions may add kinds. */
