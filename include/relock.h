@@ -772,8 +772,9 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
                                             uint64_t lease_ms);
 
 /**
- * Frees the lock, no matter which owner holds it, and wakes all waiters. Has no effect on a free
- * lock. A lock that this client keeps is given back first, and counts as free.
+ * Frees the lock, no matter which owner holds it, and wakes all waiters; of a plain lock, also
+ * those of other libraries that sleep until they are told. Has no effect on a free lock. A lock
+ * that this client keeps is given back first, and counts as free.
  *
  * For operators: a holder that uses relock mostly learns of it within milliseconds, if it has had
  * the lock for 100 ms. Otherwise it learns of it at its next renewal or call, but not from a
@@ -1321,10 +1322,12 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 
 /*
  * These calls find locks of any program and need no handle. A client with a `name_prefix` finds the
- * locks whose names begin with it. docs/wire.md lists the ACL rights that the user needs. The calls
- * run `fn` on the calling thread, under no mutex of the library, until it returns false. `fn` may
- * call this library, except relock_client_free. The library owns the structs and strings; they are
- * valid until `fn` returns. Later versions append fields.
+ * locks whose keys begin with it. Those of relock_plainlock_like() may begin with the text of
+ * another library; clients without a prefix find them by their keys. docs/wire.md lists the ACL
+ * rights that the user needs. The calls run `fn` on the calling thread, under no mutex of the
+ * library, until it returns false. `fn` may call this library, except relock_client_free. The
+ * library owns the structs and strings; they are valid until `fn` returns. Later versions append
+ * fields.
  */
 
 /* The kinds, as far as keys in Redis show them. Later versions may add kinds. */
@@ -1337,8 +1340,7 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 #define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock, such as a hash sum */
 #define RELOCK_KIND_OTHER 7       /* the key of this name is no lock, so none can have the name */
 #define RELOCK_KIND_FOREIGN 8     /* held by Symfony or redis-semaphore, in a way of their own */
-#define RELOCK_KIND_SEMAPHORE \
-    9 /* permits with leases are or were out, or a client waits for some */
+#define RELOCK_KIND_SEMAPHORE 9   /* permits were acquired, or a client waits for some */
 /* A number shows no kind: a latch, an unleased semaphore, or a semaphore whose permits are all
  * free and for which nobody waits. Other programs count with such keys, too. */
 #define RELOCK_KIND_MAYBE_SEMAPHORE 10 /* a number whose name has the word `semaphore` */
@@ -1374,6 +1376,9 @@ struct relock_lock_info {
     /* Of a semaphore: the permits of each acquire, as far as the first 300 that expire show them
      */
     const struct relock_permits_info *permits;
+    /* Of RELOCK_KIND_PLAIN: the library whose keys and values look like this, by its name for
+     * relock_plainlock_like(); "": relock's, or the same in several libraries */
+    const char *library;
     /* Of a semaphore: its number is missing, while permits are out, so nobody gets one. Somebody
      * has deleted its key, say. relock_semaphore_init() and relock_semaphore_set() set it again. */
     bool is_unset;

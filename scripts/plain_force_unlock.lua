@@ -1,7 +1,7 @@
 --[[
 Frees the lock if it still has the hold that the caller saw, and publishes that. A newer hold stays,
 so a late repeat removes no other hold. Without RELOCK_ANNOUNCE_PLAIN there is no channel, and
-nothing is published.
+nothing is published there. Other libraries' waiters are told, too.
 
 KEYS[1]  the lock: a string, the token of the hold
 ARGV[1]  token of the hold to remove
@@ -16,6 +16,7 @@ if redis.call('get', KEYS[1]) ~= ARGV[1] then
 end
 
 redis.call('del', KEYS[1])
+--+ like_guess.lua
 local channel, message, publish = ARGV[2], ARGV[3], ARGV[4] ~= '' and ARGV[4]
 local me = ''
 --+ lock_free.lua

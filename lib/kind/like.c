@@ -1,9 +1,11 @@
 /*
  * Plain locks in the form of other libraries: for each library, what the key has before the name,
- * and how a release wakes its waiters. There is no column for the value and the lease, because no
- * library reads those of other holders: it compares the value with its own alone, and Redis keeps
- * a lease in milliseconds, however it was set.
+ * and how a release wakes its waiters. There is no column for the lease, and that of the value only
+ * serves to tell whose it is: no library reads those of other holders. It compares the value with
+ * its own alone, and Redis keeps a lease in milliseconds, however it was set.
  */
+#include "kind/like.h"
+
 #include "kind/kinds.h"
 #include "lock/state/lock.h"
 
@@ -11,6 +13,8 @@
 
 /* ---- those whose waiters do not poll soon ---------------------------------------------------
  */
+
+/* A plain lock that is broken tells the same: scripts/like_guess.lua. */
 
 #define ANNOUNCED RELOCK_PLAIN_KIND(&relock_script_like_unlock, &relock_script_like_force_unlock)
 
@@ -38,24 +42,30 @@ static const struct relock_kind spring_integration = {
  */
 
 /* The key is the texts of three columns and the name. The parameter is the default; "" means that
- * the library has none, so the caller must give one; NULL, that the key has no parameter. */
-#define LIBRARIES(XX)                                                                    \
-    XX("bsm-redislock", "", NULL, "", NULL)                                              \
-    XX("django-redis", "", ":1", ":", NULL)                                              \
-    XX("node-redlock", "", NULL, "", NULL)                                               \
-    XX("pottery", "redlock:", NULL, "", NULL)                                            \
-    XX("python-redis-lock", "lock:", NULL, "", &python_redis_lock)                       \
-    XX("redis-py", "", NULL, "", NULL)                                                   \
-    XX("redis-semaphore", "mutex:", NULL, "", NULL)                                      \
-    XX("redlock-py", "", NULL, "", NULL)                                                 \
-    XX("redlock-universal", "", NULL, "", NULL)                                          \
-    XX("redsync", "", NULL, "", NULL)                                                    \
-    XX("rslock", "", NULL, "", NULL)                                                     \
-    XX("rueidislock", "", "rueidislock", ":0:", NULL)                                    \
-    XX("sesamecare-redlock", "", NULL, "", NULL)                                         \
-    XX("shedlock", "job-lock:", "default", ":", NULL)                                    \
-    XX("simple-redis-mutex", "@simple-redis-mutex:lock-", NULL, "", &simple_redis_mutex) \
-    XX("spring-integration", "", "", ":", &spring_integration)
+ * the library has none, so the caller must give one; NULL, that the key has no parameter. The last
+ * column is the form of its values, if they and its keys are those of no other library: see
+ * has_form(). */
+#define UUID "........-....-....-....-............"
+#define UUID1_HEX "............1..................."
+#define BASE64_OF_18 "........................"
+
+#define LIBRARIES(XX)                                                                          \
+    XX("bsm-redislock", "", NULL, "", NULL, NULL)                                              \
+    XX("django-redis", "", ":1", ":", NULL, UUID1_HEX)                                         \
+    XX("node-redlock", "", NULL, "", NULL, NULL)                                               \
+    XX("pottery", "redlock:", NULL, "", NULL, UUID)                                            \
+    XX("python-redis-lock", "lock:", NULL, "", &python_redis_lock, BASE64_OF_18)               \
+    XX("redis-py", "", NULL, "", NULL, UUID1_HEX)                                              \
+    XX("redis-semaphore", "mutex:", NULL, "", NULL, UUID)                                      \
+    XX("redlock-py", "", NULL, "", NULL, NULL)                                                 \
+    XX("redlock-universal", "", NULL, "", NULL, NULL)                                          \
+    XX("redsync", "", NULL, "", NULL, NULL)                                                    \
+    XX("rslock", "", NULL, "", NULL, NULL)                                                     \
+    XX("rueidislock", "", "rueidislock", ":0:", NULL, "*")                                     \
+    XX("sesamecare-redlock", "", NULL, "", NULL, NULL)                                         \
+    XX("shedlock", "job-lock:", "default", ":", NULL, "ADDED:*")                               \
+    XX("simple-redis-mutex", "@simple-redis-mutex:lock-", NULL, "", &simple_redis_mutex, "0*") \
+    XX("spring-integration", "", "", ":", &spring_integration, NULL)
 
 struct library {
     const char *name;
@@ -63,6 +73,7 @@ struct library {
     const char *parameter;
     const char *behind;
     const struct relock_kind *kind; /* NULL: that of relock_plainlock_new */
+    const char *form;               /* NULL: others share it */
 };
 
 static const struct library libraries[] = {
@@ -83,6 +94,60 @@ static const struct library *find(const char *name, size_t len)
     }
     return NULL;
 }
+
+/* ---- of which library is it? ----------------------------------------------------------------
+ */
+
+/* In a form, a dot is any character but =, and a `*` at the end any text. */
+static bool has_form(const char *form, const char *text)
+{
+    for (; *form && *form != '*'; form++, text++)
+        if (!*text || (*form == '.' ? *text == '=' : *form != *text))
+            return false;
+    return *form == '*' || !*text;
+}
+
+static bool skip(const char **text, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (strncmp(*text, word, len) != 0)
+        return false;
+    *text += len;
+    return true;
+}
+
+/* Where a library has a word of its own before the parameter, this may be another than by default.
+ */
+static bool has_key(const struct library *library, const char *key)
+{
+    if (!skip(&key, library->before))
+        return false;
+    if (!library->parameter)
+        return true;
+    if (*library->before)
+        return strstr(key, library->behind) != NULL;
+    return skip(&key, library->parameter) && skip(&key, library->behind);
+}
+
+static bool is_relocks(const char *token)
+{
+    return strlen(token) == 40 && strspn(token, "0123456789abcdef") == 40;
+}
+
+const char *relock_like_library(const char *key, const char *token)
+{
+    for (size_t i = 0; !is_relocks(token) && i < sizeof(libraries) / sizeof(*libraries); i++) {
+        const struct library *library = &libraries[i];
+
+        if (library->form && has_form(library->form, token) && has_key(library, key))
+            return library->name;
+    }
+    return "";
+}
+
+/* ---- such locks ------------------------------------------------------------------------------
+ */
 
 /* The part of the key before the name: RELOCK_NAME_MAX bytes at most, without a NUL. */
 struct prefix {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "base/ident.h"
+#include "kind/like.h"
 #include "lock/state/keys.h"
 #include "lock/state/kind.h"
 #include "look/nodes.h"
@@ -234,6 +235,8 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
     if (r != RELOCK_OK)
         return r;
     info->holder = inspection.holder;
+    if (info->kind == RELOCK_KIND_PLAIN)
+        info->library = relock_like_library(looked->key.data, info->holder.id);
     if (inspection.holder.n_holders == 0) {
         info->kind = RELOCK_KIND_NONE;
         sight->is_lock = false;
@@ -447,6 +450,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
         .kind = kind->kind,
         .client_name = sight->peer,
         .n_waiting = (unsigned)n_waiting,
+        .library = "",
     };
     info->holder.ttl_ms = -2;
     info->held_ms = -1;

@@ -181,14 +181,14 @@ get_rust()
 {
     mkdir src
     cp "$here/rust/player.rs" src/main.rs
-    cp "$here/rust/Cargo.toml" .
-    "${in_time[@]}" cargo fetch --quiet
+    cp "$here"/rust/Cargo.{toml,lock} .
+    "${in_time[@]}" cargo fetch --quiet --locked
 }
 
 build_rust()
 {
     cp "$here/rust/$1.rs" src/locks.rs
-    cargo build --quiet --offline
+    cargo build --quiet --offline --locked
     write_run target/debug/player
 }
 

@@ -134,7 +134,7 @@ const char *duo_do(struct duo *d, const char *thread, const char *order)
     return player_answer(d->player, duo_begin(d, thread, order));
 }
 
-static void start_player(struct duo *d)
+struct player *duo_another_player(struct duo *d)
 {
     char program[sizeof(folder) + 8];
     const char *argv[1 + SERVERS_MAX + 1] = {program};
@@ -142,13 +142,13 @@ static void start_player(struct duo *d)
     snprintf(program, sizeof(program), "%s/run", folder);
     for (size_t i = 0; i < n_servers; i++)
         argv[1 + i] = d->s->server[i]->tcp_url;
-    d->player = player_start(argv);
+    return player_start(argv);
 }
 
 void duo_kill_player(struct duo *d)
 {
     player_end(d->player);
-    start_player(d);
+    d->player = duo_another_player(d);
 }
 
 const char *duo_key(const char *name)
@@ -253,7 +253,7 @@ int duo_start(void **state)
     d->s->f->neighbours = CONNECTIONS;
     for (size_t i = 0; i < n_servers; i++)
         probe_int(d->s->probe[i], "ACL SETUSER player on nopass ~* &* +@all");
-    start_player(d);
+    d->player = duo_another_player(d);
     *state = d;
     return 0;
 }
@@ -277,7 +277,7 @@ int duo_setup(void **state)
     memset(d->clients, 0, sizeof(d->clients));
     if (d->has_killed || !player_is_idle(d->player)) {
         player_end(d->player);
-        start_player(d);
+        d->player = duo_another_player(d);
         d->has_killed = false;
     }
     return servers_begin(&servers);

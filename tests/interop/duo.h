@@ -70,6 +70,9 @@ struct relock_lock *duo_lock(struct duo *d, const char *name);
 const char *duo_do(struct duo *d, const char *thread, const char *order);
 unsigned duo_begin(struct duo *d, const char *thread, const char *order);
 
+/* A second process, which the caller ends. Some libraries keep their own waiters in the process. */
+struct player *duo_another_player(struct duo *d);
+
 /* SIGKILL: its holds stay until their leases end. A new one is there then. */
 void duo_kill_player(struct duo *d);
 

@@ -2,6 +2,8 @@
  */
 #include "duo.h"
 
+#include <string.h>
+
 #include "support/child.h"
 
 #include <signal.h>
@@ -92,6 +94,32 @@ static void a_hold_that_the_other_library_took_over_is_reported(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
+/* As `relock break` does, which knows the key alone. A waiter that is not told sleeps too long. */
+static void a_waiter_in_the_other_library_gets_a_lock_that_is_broken_here(void **state)
+{
+    struct duo *d = *state;
+    struct relock_lock *lock;
+    struct player *other;
+    unsigned waiting;
+
+    if (strcmp(duo_key(""), "rueidislock:0:") == 0)
+        skip(); /* its holder goes on with two keys of three */
+    other = duo_another_player(d);
+    duo_set_watchdog(d, LONG_MS);
+    lock = fixture_lock_of(d->s->f, d->clients[0], duo_key("orders"), relock_plainlock_new);
+    for (int i = 0; i < 3; i++) { /* of its first waits, a library may listen late */
+        assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
+        waiting = player_begin(other, "bob", "lock orders 60000");
+        let_pass(100); /* several attempts of theirs */
+        assert_true(player_is_busy(other, waiting));
+        assert_result(relock_force_unlock(lock), RELOCK_OK);
+        assert_string_equal(player_answer(other, waiting), "ok");
+        duo_release_lost(d, "ann");
+        assert_string_equal(player_do(other, "bob", "unlock orders"), "ok");
+    }
+    player_end(other);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +128,7 @@ int main(int argc, char **argv)
         DUO_TEST(a_late_release_in_the_other_library_does_not_free_our_hold),
         DUO_TEST(a_late_release_here_does_not_free_the_other_librarys_hold),
         DUO_TEST(a_hold_that_the_other_library_took_over_is_reported),
+        DUO_TEST(a_waiter_in_the_other_library_gets_a_lock_that_is_broken_here),
     };
 
     duo_choose(argc, argv);

@@ -76,6 +76,7 @@ static bool keep(const struct relock_lock_info *info, void *arg)
         .kind = info->kind,
         .holder = info->holder,
         .client_name = must(strdup(info->client_name)),
+        .library = must(strdup(info->library)),
         .n_waiting = info->n_waiting,
         .held_ms = info->held_ms,
         .number = info->number,
@@ -107,6 +108,7 @@ static void free_row(struct lock_row *row)
     free(row->permits);
     free(row->name);
     free(row->client_name);
+    free(row->library);
 }
 
 void lock_list_free(struct lock_list *list)
@@ -357,13 +359,26 @@ static enum colour colour_of(const struct lock_row *row)
     return lock_row_is_held(row) ? COLOUR_NOTE : COLOUR_GOOD;
 }
 
+static void add_kind(struct report *report, const struct lock_row *row)
+{
+    const char *kind = lock_row_kind(row);
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), *row->library ? "%s (%s)" : "%s", kind ? kind : "",
+                   row->library);
+    if (kind)
+        report_said(report, text, COLOUR_NONE, kind);
+    else
+        report_text(report, NULL, COLOUR_NONE);
+}
+
 static void add_row(struct report *report, const struct lock_row *row)
 {
     const char *holder = lock_row_holder(row);
     char levels[24];
 
     report_text(report, row->name, COLOUR_NONE);
-    report_text(report, lock_row_kind(row), COLOUR_NONE);
+    add_kind(report, row);
     report_said(report, lock_row_state(row), colour_of(row), state_of(row));
     report_text(report, holder, COLOUR_NONE);
     report_text(report, holder ? row->holder.id : NULL, COLOUR_NONE);
@@ -375,6 +390,7 @@ static void add_row(struct report *report, const struct lock_row *row)
     report_ms(report, row->holder.n_holders > 0 ? row->holder.ttl_ms : -1);
     report_number(report, row->n_waiting);
     add_for_programs(report, row);
+    report_text(report, *row->library ? row->library : NULL, COLOUR_NONE);
 }
 
 static void add_blanks(struct report *report, int n)
@@ -397,7 +413,7 @@ static void add_permits(struct report *report, const struct permits_row *permits
     add_blanks(report, 3);
     report_ms(report, permits->held_ms);
     report_ms(report, permits->ttl_ms);
-    add_blanks(report, 4);
+    add_blanks(report, 5);
 }
 
 /* For people: what a number may be. */
@@ -435,7 +451,7 @@ static int print(const struct lock_list *list, size_t n, bool is_json, bool in_f
         {"NAME", "name"},      {"KIND", "kind"},       {"STATE", "state"}, {"HOLDER", "holder"},
         {"", "holder_id"},     {"LEVELS", "levels"},   {"", "holders"},    {"HELD", "held_ms"},
         {"LEASE", "lease_ms"}, {"WAITING", "waiting"}, {"", "number"},     {"", "out"},
-        {"", "permits"},       {NULL, NULL},
+        {"", "permits"},       {"", "library"},        {NULL, NULL},
     };
     struct report *report = report_new(columns, is_json);
     bool done;

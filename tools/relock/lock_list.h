@@ -28,6 +28,7 @@ struct lock_row {
     enum said said;
     struct relock_holder holder;
     char *client_name;
+    char *library; /* of a plain lock; "": not known */
     unsigned n_waiting;
     int64_t held_ms; /* -1: not known */
     int64_t number;  /* free permits, or the number that the key is; 0: no such kind */

@@ -61,6 +61,39 @@ static void each_library_has_its_key(void **state)
     }
 }
 
+static bool count_lock(const struct relock_lock_info *info, void *arg)
+{
+    (void)info;
+    ++*(int *)arg;
+    return true;
+}
+
+static int n_found(struct relock_client *client)
+{
+    int n = 0;
+
+    assert_result(relock_locks(client, "*", count_lock, &n), RELOCK_OK);
+    return n;
+}
+
+/* By its key, which is not one that the client could name by its prefix. */
+static void a_client_with_a_prefix_does_not_find_keys_that_begin_otherwise(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.name_prefix = "eu:"});
+    struct relock_lock *locks[] = {like(f, client, "pottery", "orders"),
+                                   like(f, client, "redis-py", "orders")};
+
+    assert_result(relock_lock(locks[0]), RELOCK_OK);
+    assert_int_equal(n_found(client), 0);
+    assert_int_equal(n_found(fixture_client(f, NULL)), 1);
+    assert_result(relock_lock(locks[1]), RELOCK_OK);
+    assert_int_equal(n_found(client), 1);
+    assert_result(relock_unlock(locks[1]), RELOCK_OK);
+    assert_result(relock_unlock(locks[0]), RELOCK_OK);
+}
+
 /* The prefix is a part of what the other library is given. */
 static void the_prefix_of_the_client_stands_before_the_name(void **state)
 {
@@ -303,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(each_library_has_its_key),
         SERVER_TEST(the_prefix_of_the_client_stands_before_the_name),
+        SERVER_TEST(a_client_with_a_prefix_does_not_find_keys_that_begin_otherwise),
         SERVER_TEST(what_names_no_lock_is_refused),
         SERVER_TEST(a_key_has_one_name_and_one_way_to_tell),
         SERVER_TEST(in_a_cluster_a_list_needs_a_tag),

@@ -233,6 +233,57 @@ static void what_other_libraries_write_is_recognised(void **state)
         assert_seen(f, client, &all[i]);
 }
 
+static bool note_library(const struct relock_lock_info *info, void *arg)
+{
+    (void)snprintf(arg, 64, "%s", info->library);
+    return true;
+}
+
+/* By the key and the value. */
+static void the_library_of_a_plain_lock_is_named_if_it_is_the_only_one(void **state)
+{
+    char today[33];
+    const struct {
+        const char *name, *value, *library;
+    } all[] = {
+        {"orders", today, "redis-py"},
+        {":1:orders", today, "django-redis"},
+        {"lock:orders", "/p/yH+wNWkH3mkF4TWyXVLga", "python-redis-lock"},
+        {"lock:orders", "u3Hk9QZ1rC0Vb2yT7wXsAA==", ""}, /* of redsync */
+        {"orders:lock", "u3Hk9QZ1rC0Vb2yT7wXsAA==", ""},
+        {"orders", "u3Hk9QZ1rC0Vb2yT7wXsAA==", ""},
+        {"redlock:orders", UUID, "pottery"},
+        {"mutex:orders", UUID, "redis-semaphore"},
+        {"lock:orders", UUID, ""},
+        {"shop:orders", UUID, ""},
+        {"rueidislock:0:orders", "\x01\x02\xff 456789abcdef01234567", "rueidislock"},
+        {"rueidislock:1:orders", "\x01\x02\xff 456789abcdef01234567", ""},
+        {"rueidislock:0:orders", "8f14e45fceea167a5a36dedd4bea2543", ""}, /* plain? */
+        {"job-lock:test:orders", "ADDED:2026-11-27T12:00:18.270Z@host:" UUID, "shedlock"},
+        {"orders", "ADDED:2026-11-27T12:00:18.270Z@host:" UUID, ""},
+        {"@simple-redis-mutex:lock-orders", "0.1683894162615649", "simple-redis-mutex"},
+        {"lock.orders", "1795780330703", ""},
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock =
+        fixture_lock_of(f, client, "rueidislock:0:orders", relock_plainlock_new);
+    char library[64];
+
+    write_uuid1(today, 0);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        probe_text(f->probe, "SET %s %s PX 30000", all[i].name, all[i].value);
+        assert_result(relock_locks(client, all[i].name, note_library, library), RELOCK_OK);
+        if (strcmp(library, all[i].library) != 0)
+            fail_msg("%s, %s is of \"%s\"", all[i].name, all[i].value, library);
+        probe_int(f->probe, "DEL %s", all[i].name);
+    }
+    assert_result(relock_lock(lock), RELOCK_OK); /* a token of relock */
+    assert_result(relock_locks(client, "rueidislock:0:orders", note_library, library), RELOCK_OK);
+    assert_string_equal(library, "");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 /* Of a key of another type, relock cannot wait for the end. */
 static void a_sorted_set_may_be_a_lock_of_another_library(void **state)
 {
@@ -917,6 +968,7 @@ int main(void)
         SERVER_TEST(a_pattern_finds_all_locks_that_match_and_nothing_else),
         SERVER_TEST(a_name_is_reported_whatever_its_key_is),
         SERVER_TEST(what_other_libraries_write_is_recognised),
+        SERVER_TEST(the_library_of_a_plain_lock_is_named_if_it_is_the_only_one),
         SERVER_TEST(a_sorted_set_may_be_a_lock_of_another_library),
         SERVER_TEST(a_semaphore_shows_who_has_its_permits),
         SERVER_TEST(a_semaphore_with_a_line_shows_itself_also_while_all_permits_are_free),
