@@ -384,6 +384,7 @@ static void a_name_with_other_data_is_refused(void **state)
     assert_non_null(strstr(tool_err(tool), NAME ": its key is a number"));
     assert_null(strstr(tool_err(tool), "trying again"));
     assert_int_equal(count(tool_err(tool), "WRONGTYPE"), 1);
+    assert_true(tool_wrote_whole_lines(tool));
     forget(f, 1);
 }
 

@@ -19,6 +19,7 @@
 struct output {
     int fd; /* -1: closed by the other side */
     size_t len;
+    bool is_broken; /* a write ended within a line */
     char text[OUTPUT_MAX];
 };
 
@@ -67,7 +68,8 @@ static pid_t start_without(struct fixture *f, struct tool *tool, const char *con
     int out[2], err[2];
     pid_t parent = getpid(), pid;
 
-    must(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0, "pipe2");
+    /* With O_DIRECT, a read returns what one write wrote. */
+    must(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC | O_DIRECT) == 0, "pipe2");
     pid = fork();
     must(pid >= 0, "fork");
     if (pid == 0) {
@@ -119,6 +121,7 @@ static void take(struct output *output)
 
     if (n > 0) {
         output->len += (size_t)n;
+        output->is_broken |= output->text[output->len - 1] != '\n';
     } else if (n == 0 || errno != EINTR) { /* EIO: nobody has the terminal any more */
         close(output->fd);
         output->fd = -1;
@@ -168,6 +171,11 @@ const char *tool_out(struct tool *tool)
 const char *tool_err(struct tool *tool)
 {
     return tool->err.text;
+}
+
+bool tool_wrote_whole_lines(const struct tool *tool)
+{
+    return tool->err.len > 0 && !tool->err.is_broken;
 }
 
 bool tool_printed_json(struct tool *tool)

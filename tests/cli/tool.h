@@ -24,6 +24,9 @@ bool tool_says(struct tool *tool, const char *text);
 const char *tool_out(struct tool *tool);
 const char *tool_err(struct tool *tool);
 
+/* Whether each write to stderr was a whole line, which no line of another writer can divide. */
+bool tool_wrote_whole_lines(const struct tool *tool);
+
 /* Whether a program can read what it has printed on stdout. */
 bool tool_printed_json(struct tool *tool);
 

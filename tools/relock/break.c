@@ -113,6 +113,7 @@ static bool confirms(const struct breaking *breaking, const struct lock_row *row
         args_refuse(&breaking->args,
                     "there is no terminal to ask on; --yes breaks the lock without asking");
     print_question(breaking, row);
+    (void)fflush(stderr);
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 

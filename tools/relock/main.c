@@ -86,9 +86,12 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     const char *topic = argc > 2 ? argv[2] : "";
+    static char line[BUFSIZ];
 
     if (!fill_standard_descriptors())
         return STATUS_FAILED;
+    /* Each line in one piece: the library's thread for log lines writes to the same descriptor. */
+    (void)setvbuf(stderr, line, _IOLBF, sizeof(line));
     if (find_command(name))
         return run(find_command(name), argc - 1, argv + 1);
     if (is_one_of(name, "--version", "-V"))
