@@ -18,9 +18,10 @@ Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters)
          none is to be named, instead:
          of a foreign lock: a holder, the number of holders, and the remaining ms of the last one
          of a number: the number, as text, and its PTTL
-         of a semaphore: its free permits, as text ("": the number is missing), the number of permits that are out, and for each acquire
-         that has some, as far as 300 permits show: the id of one (128 bytes at most), in hex, how many it has, and the ms
-         until they expire, -1 for never or not known; those that expire first come first
+         of a semaphore: its free permits, as text ("": the number is missing), the number of permits
+         that are out, and for each acquire that has some, as far as 300 permits show: the id of one
+         (128 bytes at most), in hex, how many it has, and the ms until they expire, -1 for never or not
+         known; those that expire first come first
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local publish = ARGV[2]

@@ -4,9 +4,9 @@ Reports the hold of a semaphore whose permits expire first, and how many permits
 KEYS[1]  the semaphore: its number of free permits
 ARGV[1]  the permits of a hold of the caller: see permits_ids.lua; may be empty
 
-Returns  the id of a permit of that hold (128 bytes at most), in hex ("" if none is out), how many that hold has, the number of
-         permits that are out, the remaining lease of that permit in ms (-1 none, -2 none is out), the
-         permits of the caller
+Returns  the id of a permit of that hold (128 bytes at most), in hex ("" if none is out), how many that
+         hold has, the number of permits that are out, the remaining lease of that permit in ms (-1 none,
+         -2 none is out), the permits of the caller
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local timeouts = tag .. ':timeout'

@@ -233,7 +233,7 @@ bool hold_has_other_data(const struct hold *hold)
 
     for (size_t i = 0; i < hold->options->n_names && !has; i++)
         has = lock_list_find_name(&list, hold->client, hold->options->names[i]) == RELOCK_OK &&
-              is_of_other_kind(hold, list.rows[i].kind);
+              list.n > 0 && is_of_other_kind(hold, list.rows[list.n - 1].kind);
     lock_list_free(&list);
     return has;
 }

@@ -128,7 +128,7 @@ static const char *conflict_text(const struct run *run)
                : "another owner holds the lock, or it is reserved for a process that waits";
 }
 
-/* What shows that the number is none of permits; else NULL. */
+/* The reason why the number is none of permits; NULL: none is known. */
 static const char *find_other_use(const struct lock_row *row)
 {
     if (row->kind == RELOCK_KIND_MAYBE_LATCH)

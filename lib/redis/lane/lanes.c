@@ -52,8 +52,8 @@ void relock_spare_want(struct relock_spare *spare)
 
 /* ---- lanes and their users ------------------------------------------------------------------ */
 
-/* With half as many calls again as lanes, or more, they share this many. README.md
- * has the figures. */
+/* With half as many calls again as lanes, or more, they share this many. README.md has
+ * the figures. */
 #define SHARED_MIN 2
 
 /* How long calls leave a lane alone whose connection is to be given away. */
