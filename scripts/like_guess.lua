@@ -9,9 +9,11 @@ local function guess()
     local is_ours = #token == 40
     if key:find('^lock:.') and (is_ours or #token == 24) then -- python-redis-lock
         local signal = 'lock-signal:' .. key:sub(6)
-        redis.pcall('del', signal)
-        redis.pcall('lpush', signal, '1')
-        redis.pcall('pexpire', signal, '1000')
+        if type(redis.pcall('llen', signal)) == 'number' then -- else it has data of another program
+            redis.pcall('del', signal)
+            redis.pcall('lpush', signal, '1')
+            redis.pcall('pexpire', signal, '1000')
+        end
     elseif key:find('@simple-redis-mutex:lock-', 1, true) == 1 then
         redis.pcall('publish', '@simple-redis-mutex:locks-releases',
             '{ "key": ' .. cjson.encode(key) .. ', "value": "' .. token .. '" }')

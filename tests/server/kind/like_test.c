@@ -331,6 +331,21 @@ static void a_full_server_still_frees_the_lock(void **state)
     assert_true(wait_for_no_keys(f->probe));
 }
 
+/* Of a plain lock with this name, nobody knows whether it is python-redis-lock's. */
+static void a_forced_unlock_leaves_the_data_of_other_programs(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock_of(f, client, "lock:orders", relock_plainlock_new);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    probe_text(f->probe, "SET lock-signal:orders data");
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_string_equal(probe_text(f->probe, "GET lock-signal:orders"), "data");
+    assert_int_equal(probe_int(f->probe, "DEL lock-signal:orders"), 1);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +360,7 @@ int main(void)
         SERVER_TEST(a_release_tells_the_waiters_of_python_redis_lock),
         SERVER_TEST(a_release_needs_no_right_to_tell),
         SERVER_TEST(a_full_server_still_frees_the_lock),
+        SERVER_TEST(a_forced_unlock_leaves_the_data_of_other_programs),
     };
 
     return SERVER_TESTS_RUN(tests);
