@@ -1590,7 +1590,7 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
  * `library` is one of these, and docs/sharing.md says what to mind about each:
  *
  *   bsm-redislock node-redlock redis-py redlock-py redlock-universal redsync rslock
- *   sesamecare-redlock pottery python-redis-lock redis-semaphore simple-redis-mutex
+ *   sesamecare-redlock pottery python-redis-lock redis-lock redis-semaphore simple-redis-mutex
  *   django-redis[:PREFIX:VERSION]  those of the cache [:1]
  *   rueidislock[:PREFIX]           the KeyPrefix of the locker [rueidislock]
  *   shedlock[:ENVIRONMENT]         of the lock provider [default]

@@ -48,6 +48,7 @@ static const struct relock_kind spring_integration = {
 #define UUID "........-....-....-....-............"
 #define UUID1_HEX "............1..................."
 #define BASE64_OF_18 "........................"
+#define DIGITS_OF_MS "............." /* since 1970 */
 
 #define LIBRARIES(XX)                                                                          \
     XX("bsm-redislock", "", NULL, "", NULL, NULL)                                              \
@@ -55,6 +56,7 @@ static const struct relock_kind spring_integration = {
     XX("node-redlock", "", NULL, "", NULL, NULL)                                               \
     XX("pottery", "redlock:", NULL, "", NULL, UUID)                                            \
     XX("python-redis-lock", "lock:", NULL, "", &python_redis_lock, BASE64_OF_18)               \
+    XX("redis-lock", "lock.", NULL, "", NULL, DIGITS_OF_MS)                                    \
     XX("redis-py", "", NULL, "", NULL, UUID1_HEX)                                              \
     XX("redis-semaphore", "mutex:", NULL, "", NULL, UUID)                                      \
     XX("redlock-py", "", NULL, "", NULL, NULL)                                                 \
