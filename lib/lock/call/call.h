@@ -44,7 +44,7 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how, struct r
 /*
  * The steps of relock_take for an asynchronous call (async_acquire.c), in this order:
  *
- *   check    returns a failure if the call must be refused
+ *   check    returns a failure if the call must be refused. `how` may be NULL
  *   init     fills the state of the call
  *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
  *            RELOCK_AGAIN as relock_waiter_ended()
