@@ -1709,16 +1709,17 @@ struct relock_permits {
 RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_permits *permits);
 
 /**
- * A multi lock: several locks, of any kind but semaphores and on any client, acquired as one, all
- * or none. To have permits as well, acquire them first, in all programs: then these and the locks
- * have one order. The library acquires the members in one fixed order, so the order of `locks` does
- * not matter. Each level of the multi lock is one level of each member. If a member is lost, the
- * multi lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for
- * its members. The handles in `locks` may be freed when the call has returned.
+ * A multi lock: several locks, of any kind and on any client, acquired as one, all or none. The
+ * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
+ * level of the multi lock is one level of each member. But of a semaphore, the first level acquires
+ * one permit, and the last one gives it back; other calls, such as relock_unlock(semaphore), are not
+ * about this permit. If a member is lost, the multi lock is lost, and the client of locks[0] calls
+ * on_lost. A multi lock in `locks` stands for its members. The handles in `locks` may be freed when
+ * the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
- *          RELOCK_E_INVALID  also: `n` is 0, two members are the same lock, or one is a semaphore
+ *          RELOCK_E_INVALID  also: `n` is 0, or two members are the same lock
  */
 RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *locks, size_t n,
                                                    struct relock_lock **lock);

@@ -406,7 +406,7 @@ static int check_own_permits(struct relock_acquire *acquire) RELOCK_REQUIRES(acq
 
     if (!acquire->resource->kind->has_permits)
         return RELOCK_OK;
-    hold = relock_resource_find_weakest(acquire->resource, acquire->waiter.owner);
+    hold = relock_resource_find_weakest(acquire->resource, acquire->waiter.owner, 0);
     if (!hold)
         return RELOCK_OK;
     relock_holds_check_time(acquire->client, hold, relock_acquire_now_ms(acquire));
@@ -656,24 +656,27 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
         how = &one_try;
     if (is_usual(how) && relock_shortcut_take(lock->resource, grant))
         return RELOCK_OK;
-    r = relock_take(lock, how, NULL, false, RELOCK_NEVER, grant);
+    r = relock_take(lock, how, NULL, grant);
     assert(r <= 0);
     return r;
 }
 
 __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct relock_how *how,
-                                         struct relock_cancel *stop, bool is_vouched,
-                                         uint64_t give_up_ms, struct relock_grant *grant)
+                                         struct relock_collector *collector,
+                                         struct relock_grant *grant)
 {
     struct relock_guard guard;
     struct relock_acquire acquire;
     int r;
 
-    relock_take_init(&acquire, lock, how, stop, give_up_ms);
-    acquire.is_vouched = is_vouched;
+    relock_take_init(&acquire, lock, how, collector ? collector->stop : NULL,
+                     collector ? collector->give_up_ms : RELOCK_NEVER);
+    acquire.is_vouched = collector && collector->is_vouched;
     relock_waiter_watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);
+        if (r == RELOCK_OK && collector)
+            collector->number = acquire.hold->number;
         relock_take_report(&acquire, r, grant);
         relock_client_exit(acquire.client, &guard);
     } else {
