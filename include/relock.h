@@ -595,9 +595,7 @@ struct relock_how {
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
     /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
     struct relock_cancel *cancel_on_lost;
-    /* [1] of a semaphore, at most RELOCK_PERMITS_MAX; else 0. As 0 means 1, a program that computes
-     * this number checks for 0 itself */
-    uint64_t permits;
+    uint64_t permits; /* [0] of a semaphore: 1 to RELOCK_PERMITS_MAX, to be set; else 0 */
     /* [none] of a semaphore, 16 bytes for each permit: receives their ids in Redis, with RELOCK_OK.
      * For an asynchronous call it must live until the call has ended */
     unsigned char *permit_ids;
@@ -1617,7 +1615,7 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * what their clocks mean. N has to be set once: relock_semaphore_init().
  *
  * The calls for locks are for semaphores, too, with these differences. Each acquire takes `permits`
- * of struct relock_how, all or none. It never adds a level, so an owner may have the permits of
+ * of struct relock_how, all or none, or without that struct one permit. It never adds a level, so an owner may have the permits of
  * several acquires. It waits for further ones like any other owner. With RELOCK_NON_REENTRANT, the
  * call returns RELOCK_E_DEADLOCK if the owner has permits of the semaphore. A wait for permits also
  * returns it if too few of them can come back, because the others are with this owner or with
@@ -1641,7 +1639,7 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * one acquire: call it again for the next one, or relock_force_unlock_permit() for another one.
  *
  * An acquire also returns RELOCK_E_NO_PERMITS if N was never set, or if the semaphore is deleted
- * during the wait; and RELOCK_E_INVALID if `permits` is above N or above RELOCK_PERMITS_MAX.
+ * during the wait; and RELOCK_E_INVALID if `permits` is 0, above N or above RELOCK_PERMITS_MAX.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.
@@ -1711,16 +1709,17 @@ struct relock_permits {
 RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_permits *permits);
 
 /**
- * A multi lock: several locks, of any kind but semaphores and on any client, acquired as one, all
- * or none. To have permits as well, acquire them first, in all programs: then these and the locks
- * have one order. The library acquires the members in one fixed order, so the order of `locks` does
- * not matter. Each level of the multi lock is one level of each member. If a member is lost, the
- * multi lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for
- * its members. The handles in `locks` may be freed when the call has returned.
+ * A multi lock: several locks, of any kind and on any client, acquired as one, all or none. The
+ * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
+ * level of the multi lock is one level of each member. But of a semaphore, the first level acquires
+ * one permit, and the last one gives it back; other calls, such as relock_unlock(semaphore), are not
+ * about this permit. If a member is lost, the multi lock is lost, and the client of locks[0] calls
+ * on_lost. A multi lock in `locks` stands for its members. The handles in `locks` may be freed when
+ * the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
- *          RELOCK_E_INVALID  also: `n` is 0, two members are the same lock, or one is a semaphore
+ *          RELOCK_E_INVALID  also: `n` is 0, or two members are the same lock
  */
 RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *locks, size_t n,
                                                    struct relock_lock **lock);

@@ -309,6 +309,7 @@ bool hold_begin(struct hold *hold, const struct run_options *options)
     hold->how.owner = relock_owner_new();
     hold->how.on_lost = on_lost;
     hold->how.arg = hold;
+    hold->how.permits = options->n_permits > 0;
     hold->how.permit_ids = options->n_permits > 0 ? hold->permit_id : NULL;
     hold->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hold->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
