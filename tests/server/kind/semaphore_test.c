@@ -197,6 +197,7 @@ static void data_of_another_program_stay(void **state)
     assert_result(relock_trylock(lock), RELOCK_E_SERVER);
     assert_result(relock_semaphore_set(lock, 2), RELOCK_E_SERVER);
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_int_equal(log_count(f->log, "the server sent a reply"), 0);
 }
 
 /* A number, but that of no semaphore. */
