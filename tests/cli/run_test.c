@@ -4,6 +4,7 @@
 #include "support/peer.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LEASE_MS 30000
@@ -159,7 +160,24 @@ static void closed_standard_descriptors_are_no_connections(void **state)
 
     assert_int_equal(tool_wait(tool), 0);
     assert_string_equal(tool_out(tool), "list: 125\nrun: 0\n");
-    assert_string_equal(tool_err(tool), "");
+    assert_string_equal(tool_err(tool), "relock: cannot write to stdout: Bad file descriptor\n");
+}
+
+static void what_cannot_be_written_is_a_failure(void **state)
+{
+    static const char *const words[] = {"--version", "help", "list --help", "list", "acl plain"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        char command[512];
+        struct tool *tool;
+
+        snprintf(command, sizeof(command), RELOCK_TOOL " %s >/dev/full", words[i]);
+        tool = tool_start(f, "run", "orders", "-c", command);
+        assert_int_equal(tool_wait(tool), 125);
+        assert_string_equal(tool_err(tool),
+                            "relock: cannot write to stdout: No space left on device\n");
+    }
 }
 
 static void the_command_knows_the_lock(void **state)
@@ -285,6 +303,7 @@ int main(void)
         TOOL_TEST(a_program_is_no_further_name),
         TOOL_TEST(help_and_version_have_short_forms),
         TOOL_TEST(closed_standard_descriptors_are_no_connections),
+        TOOL_TEST(what_cannot_be_written_is_a_failure),
         TOOL_TEST(the_command_knows_the_lock),
         TOOL_TEST(the_lock_is_held_while_the_command_runs),
         TOOL_TEST(each_kind_is_that_of_the_library),

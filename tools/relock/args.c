@@ -42,7 +42,7 @@ void args_take(struct args *args, int letter)
         break;
     case 'h':
         (void)fputs(args->command->help, stdout);
-        exit(fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED);
+        exit(STATUS_OK);
     default: /* getopt_long() has said what is wrong */
         (void)fprintf(stderr, "see `relock %s --help`\n", args->command->name);
         exit(STATUS_FAILED);
