@@ -67,6 +67,25 @@ static void a_name_that_no_lock_can_have_is_refused(void **state)
 }
 
 /* Its output must not go to a connection that got the number of stdout. */
+/* The name may come from a request. */
+static void a_name_cannot_write_to_the_terminal(void **state)
+{
+    static const char name[] = "a\033]0;title\007\nb", shown[] = "a\\x1b]0;title\\x07\\x0ab: ";
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, name, PEER, LEASE_MS));
+    tool = tool_start(f, "run", "-n", name, "true");
+    assert_int_equal(tool_wait(tool), 124);
+    assert_non_null(strstr(tool_err(tool), shown));
+    assert_true(peer_unlock(f->probe, name, PEER));
+    assert_int_equal(probe_int(f->probe, "RPUSH %s x", name), 1);
+    tool = tool_start(f, "run", "--fair", "-n", name, "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_null(strchr(tool_err(tool), '\033'));
+    assert_int_equal(probe_int(f->probe, "DEL %s", name), 1);
+}
+
 static void several_locks_are_held_together(void **state)
 {
     struct fixture *f = *state;
@@ -297,6 +316,7 @@ int main(void)
         TOOL_TEST(a_command_that_cannot_run_has_a_status_of_its_own),
         TOOL_TEST(wrong_usage_and_no_server_have_a_status_of_their_own),
         TOOL_TEST(a_name_that_no_lock_can_have_is_refused),
+        TOOL_TEST(a_name_cannot_write_to_the_terminal),
         TOOL_TEST(several_locks_are_held_together),
         TOOL_TEST(a_shell_runs_a_command_in_one_word),
         TOOL_TEST(an_option_of_the_command_is_no_name),

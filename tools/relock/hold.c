@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "lock_list.h"
+#include "text.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -69,9 +70,12 @@ static bool bear(struct hold *hold, int result)
 {
     if (patience_left(&hold->patience) == 0)
         return false;
-    if (!hold->tells_outage && !hold->options->is_quiet)
-        (void)fprintf(stderr, "relock run: %s: %s; trying again\n", hold->options->title,
-                      relock_strerror(result));
+    if (!hold->tells_outage && !hold->options->is_quiet) {
+        flockfile(stderr); /* the teller may write, too */
+        text_begin("run", hold->options->title);
+        (void)fprintf(stderr, "%s; trying again\n", relock_strerror(result));
+        funlockfile(stderr);
+    }
     hold->tells_outage = true;
     return patience_pause(&hold->patience);
 }

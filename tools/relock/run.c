@@ -17,6 +17,7 @@
 #include "run_options.h"
 #include "session.h"
 #include "statuses.h"
+#include "text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -49,7 +50,7 @@ static void say(const struct run *run, const char *format, ...)
 {
     va_list list;
 
-    (void)fprintf(stderr, "relock run: %s: ", hold_title(&run->hold));
+    text_begin("run", hold_title(&run->hold));
     va_start(list, format);
     (void)vfprintf(stderr, format, list);
     va_end(list);
@@ -176,7 +177,8 @@ static int explain(struct run *run)
     int r = run->hold.result;
 
     if (r == RELOCK_CANCELLED && refused) {
-        (void)fprintf(stderr, "relock run: %s: would wait for ever: %s (RELOCK_HOLDS)\n", refused,
+        text_begin("run", refused);
+        (void)fprintf(stderr, "would wait for ever: %s (RELOCK_HOLDS)\n",
                       options->n_permits > 0
                           ? "processes that started this one have all its permits"
                           : "a process that started this one holds it");

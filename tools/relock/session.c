@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include "statuses.h"
+#include "text.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -217,7 +218,7 @@ struct relock_client *session_open(const struct args *args, const struct relock_
 
 int session_fail(const struct args *args, const char *what, int result)
 {
-    (void)fprintf(stderr, "relock %s: %s: %s\n", args->command->name, what,
-                  relock_strerror(result));
+    text_begin(args->command->name, what);
+    (void)fprintf(stderr, "%s\n", relock_strerror(result));
     return STATUS_FAILED;
 }

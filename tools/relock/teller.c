@@ -61,9 +61,8 @@ static void say_who_has_permits(const char *name, const struct relock_holder *ho
     FILE *out = stderr;
 
     flockfile(out);
-    (void)fputs("relock run: ", out);
-    text_print(out, name);
-    (void)fprintf(out, ": waiting: %llu of %lld permits are out, held by ",
+    text_begin("run", name);
+    (void)fprintf(out, "waiting: %llu of %lld permits are out, held by ",
                   (unsigned long long)permits->n_out,
                   (long long)permits->n_free + (long long)permits->n_out);
     n = print_holders_of_permits(out, holder, row);
@@ -88,9 +87,8 @@ static void say_who(const struct teller *teller, const char *name,
     if (holder->n_holders > 1)
         (void)snprintf(more, sizeof(more), " and %u more", holder->n_holders - 1);
     flockfile(out);
-    (void)fputs("relock run: ", out);
-    text_print(out, name);
-    (void)fputs(": waiting: held by ", out);
+    text_begin("run", name);
+    (void)fputs("waiting: held by ", out);
     text_print(out, who);
     (void)fprintf(out, "%s\n", more);
     funlockfile(out);

@@ -65,6 +65,13 @@ void text_print(FILE *out, const char *text)
     free(escaped);
 }
 
+void text_begin(const char *command, const char *about)
+{
+    (void)fprintf(stderr, "relock %s: ", command);
+    text_print(stderr, about);
+    (void)fputs(": ", stderr);
+}
+
 char *text_json(const char *text)
 {
     char *out = malloc(strlen(text) * MOST_PER_BYTE + 3), *at = out;
