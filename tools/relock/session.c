@@ -112,12 +112,12 @@ static const char *read_password(const struct args *args, const char *path)
     static char password[PASSWORD_MAX];
     FILE *file = fopen(path, "re");
 
-    if (!file)
+    if (!file || (!fgets(password, sizeof(password), file) && ferror(file)))
         args_refuse(args, "cannot read the password file %s: %s", path, strerror(errno));
-    if (!fgets(password, sizeof(password), file))
-        password[0] = '\0';
     (void)fclose(file);
     password[strcspn(password, "\r\n")] = '\0';
+    if (!*password)
+        args_refuse(args, "the password file %s: its first line is empty", path);
     return password;
 }
 
