@@ -35,7 +35,8 @@ static void read_permit(struct breaking *breaking, const char *id)
 {
     size_t len = strlen(id);
 
-    if (len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX || strspn(id, "0123456789abcdef") != len)
+    if (len == 0 || len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX ||
+        strspn(id, "0123456789abcdef") != len)
         args_refuse(&breaking->args,
                     "--permit: `%s` is not the id of a permit: digits as in `relock status`", id);
     breaking->permit = id;

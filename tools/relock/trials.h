@@ -32,6 +32,9 @@ struct trials {
     struct trials_numbers *numbers;
 };
 
+/* The longest `name`, so that there is room for what the names of the locks add. */
+#define TRIALS_NAME_MAX 4000
+
 /* For the clients of trials: a wait that shows all that a longer one would. */
 #define TRIALS_DEADLOCK_MS 50
 #define TRIALS_RECHECK_MS 500
