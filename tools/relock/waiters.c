@@ -156,7 +156,7 @@ const struct command command_waiters = {
     "A client counts once, however many of its threads wait.\n"
     "GONE IN is when a waiter of a fair lock is dropped, unless it asks again.\n"
     "      --nested              instead, which owners have waited for more than\n"
-    "                            a second while they hold another lock\n"
+    "                            100 ms (deadlock_ms) while they hold another lock\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
