@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include "must.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -20,14 +21,6 @@ struct report {
     struct cell *cells;
     size_t n_cells, size;
 };
-
-static void *must(void *memory)
-{
-    if (memory)
-        return memory;
-    (void)fputs("relock: out of memory\n", stderr);
-    abort();
-}
 
 struct report *report_new(const struct column *columns, bool is_json)
 {
