@@ -47,6 +47,12 @@ void trials_of_kinds(const struct trials *trials, const char *const *kinds);
  * nothing for a kind without leases. */
 void trials_of_lease(const struct trials *trials, const char *kind);
 
+/* The first of two results that is a failure; else RELOCK_OK. */
+static inline int trials_first_failure(int a, int b)
+{
+    return a != RELOCK_OK ? a : b;
+}
+
 /* Takes note of such a number. */
 void trials_note(const struct trials *trials, const char *name);
 
