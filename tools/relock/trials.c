@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "number_trials.h"
+#include "session.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -18,9 +19,6 @@
 #define POLL_MS 20
 #define NAME_MAX 4096
 #define LEASE_NAME ":lease"
-
-typedef int constructor_fn(struct relock_client *client, const char *name,
-                           struct relock_lock **lock);
 
 static const struct row {
     const char *name, *kind;
