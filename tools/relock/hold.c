@@ -213,33 +213,41 @@ static int attempt(struct hold *hold)
     return r;
 }
 
-/* No lock, or no semaphore if that is wanted. */
-static bool is_of_other_kind(const struct hold *hold, int kind)
+static const char *obstacle_of(const struct hold *hold, int kind)
 {
+    bool wants_permits = hold->options->n_permits > 0;
+
     switch (kind) {
+    case RELOCK_KIND_NONE:
+        return NULL;
     case RELOCK_KIND_SEMAPHORE:
     case RELOCK_KIND_MAYBE_SEMAPHORE:
     case RELOCK_KIND_MAYBE_LATCH:
     case RELOCK_KIND_NUMBER:
-        return hold->options->n_permits == 0;
-    case RELOCK_KIND_FOREIGN:
-    case RELOCK_KIND_OTHER:
-        return true;
+        return wants_permits ? NULL
+                             : "its key is a number, as that of a semaphore: use another name, or "
+                               "--permits";
     default:
-        return hold->options->n_permits > 0 && kind != RELOCK_KIND_NONE;
+        if (wants_permits)
+            return "its key has data that is no semaphore, such as a lock of another kind: use "
+                   "another name, or wait until the key is gone";
+        return kind == RELOCK_KIND_FOREIGN ? "a lock of another library that relock cannot share "
+                                             "has this name"
+               : kind == RELOCK_KIND_OTHER
+                   ? "its key has data that is no lock: use another name, or delete the key"
+                   : NULL;
     }
 }
 
-bool hold_has_other_data(const struct hold *hold)
+const char *hold_obstacle(const struct hold *hold)
 {
     struct lock_list list = {0};
-    bool has = false;
+    const char *obstacle = NULL;
 
-    for (size_t i = 0; i < hold->options->n_names && !has; i++)
-        has = lock_list_find_name(&list, hold->client, hold->options->names[i]) == RELOCK_OK &&
-              list.n > 0 && is_of_other_kind(hold, list.rows[list.n - 1].kind);
+    if (lock_list_find_name(&list, hold->client, hold_title(hold)) == RELOCK_OK)
+        obstacle = obstacle_of(hold, list.rows[0].kind);
     lock_list_free(&list);
-    return has;
+    return obstacle;
 }
 
 /* RELOCK_E_SERVER may be about this lock alone, as when its key has another type. A client that has
@@ -248,7 +256,7 @@ static bool is_outage(const struct hold *hold, int result)
 {
     return result == RELOCK_E_CONN || result == RELOCK_E_REPLICAS ||
            (result == RELOCK_E_SERVER && patience_left(&hold->patience) > 0 &&
-            !hold_has_other_data(hold) && relock_client_ready(hold->client, NULL) != RELOCK_OK);
+            !hold_obstacle(hold) && relock_client_ready(hold->client, NULL) != RELOCK_OK);
 }
 
 /* A semaphore that was deleted, or whose server lost its data, gets its number again. */

@@ -89,39 +89,6 @@ static int await_lock(struct run *run)
     }
 }
 
-/* Why no number of permits can be set. */
-static const char *find_obstacle_of_permits(const struct run *run)
-{
-    return hold_has_other_data(&run->hold)
-               ? "its key has data that is no semaphore, such as a lock of another kind: use "
-                 "another name, or wait until the key is gone"
-               : NULL;
-}
-
-/* Why the lock cannot be had, if its key tells; else NULL. */
-static const char *find_obstacle(struct run *run)
-{
-    struct lock_list list = {0};
-    int kind = lock_list_find_name(&list, run->hold.client, hold_title(&run->hold)) == RELOCK_OK
-                   ? list.rows[0].kind
-                   : RELOCK_KIND_NONE;
-
-    lock_list_free(&list);
-    switch (kind) {
-    case RELOCK_KIND_FOREIGN:
-        return "a lock of another library that relock cannot share has this name";
-    case RELOCK_KIND_OTHER:
-        return "its key has data that is no lock: use another name, or delete the key";
-    case RELOCK_KIND_SEMAPHORE:
-    case RELOCK_KIND_MAYBE_SEMAPHORE:
-    case RELOCK_KIND_MAYBE_LATCH:
-    case RELOCK_KIND_NUMBER:
-        return "its key is a number, as that of a semaphore: use another name, or --permits";
-    default:
-        return NULL;
-    }
-}
-
 static const char *conflict_text(const struct run *run)
 {
     return run->options->n_permits > 0
@@ -191,7 +158,7 @@ static int explain(struct run *run)
     if (r == RELOCK_E_INVALID && !run->hold.client)
         args_refuse(&options->args, "the url or another setting is invalid");
     if (r == RELOCK_E_SERVER && run->hold.client)
-        obstacle = options->n_permits > 0 ? find_obstacle_of_permits(run) : find_obstacle(run);
+        obstacle = hold_obstacle(&run->hold);
     if (obstacle) {
         say(run, "%s", obstacle);
         return STATUS_FAILED;
