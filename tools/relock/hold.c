@@ -189,12 +189,12 @@ static int agree_on_number(struct hold *hold)
     return hold->has_other_number ? RELOCK_E_INVALID : RELOCK_OK;
 }
 
-static bool is_renewed(const struct hold *hold)
+/* With a fixed lease, a second level has the watchdog renew the hold if it lasts longer. */
+static bool has_two_levels(const struct hold *hold)
 {
     return hold->how.lease_ms > 0;
 }
 
-/* With a fixed lease, a second level has the watchdog renew the hold if it lasts longer. */
 static int attempt(struct hold *hold)
 {
     struct relock_how again = hold->how;
@@ -204,7 +204,7 @@ static int attempt(struct hold *hold)
     if (hold->how.wait_ms == 0 && hold->patience.wait_ms > 0)
         hold->how.wait_ms = 1; /* 0 would give a silent server more time */
     r = relock_acquire(hold->lock, &hold->how, &hold->grant);
-    if (r != RELOCK_OK || !is_renewed(hold))
+    if (r != RELOCK_OK || !has_two_levels(hold))
         return r;
     again.lease_ms = 0;
     r = relock_acquire(hold->lock, &again, NULL);
@@ -358,7 +358,7 @@ int hold_release(struct hold *hold)
 {
     int r = RELOCK_OK;
 
-    for (int levels = is_renewed(hold) ? 2 : 1; levels > 0; levels--)
+    for (int levels = has_two_levels(hold) ? 2 : 1; levels > 0; levels--)
         r = relock_release(hold->lock, hold->how.owner);
     return r;
 }
