@@ -75,7 +75,7 @@ static void drop(struct relock_client *client, struct relock_event *event)
     free_call(client, call);
 }
 
-static void orphan(struct relock_client *client, struct relock_event *event)
+static void lose_queue(struct relock_client *client, struct relock_event *event)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_async *call = call_of(event);
@@ -221,7 +221,7 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
         return guard.result;
     }
     call->step = (struct relock_step){.client = client, .task.run = run};
-    call->event = (struct relock_event){.deliver = deliver, .drop = drop, .orphan = orphan};
+    call->event = (struct relock_event){.deliver = deliver, .drop = drop, .lose_queue = lose_queue};
     call->command.client = client;
     call->command.ops = &command_ops;
     relock_async_command_init(&call->command);
