@@ -137,7 +137,8 @@ RELOCK_UNCHECKED void relock_async_sleep(struct relock_async *call, uint64_t unt
         relock_client_set_timer(call->lock.client, &call->timer, until_ms);
 }
 
-void relock_async_fail(const struct relock_async *call, int result, struct relock_answer *answer)
+void relock_async_fill_answer(const struct relock_async *call, int result,
+                              struct relock_answer *answer)
 {
     answer->unanswered = call->command.attempts.unanswered;
     if (result == RELOCK_OK)
