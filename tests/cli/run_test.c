@@ -262,7 +262,8 @@ static void a_lock_of_another_library_is_named_as_there(void **state)
 
     tool = tool_start(f, "run", "--like", "spring", "orders", "true");
     assert_int_equal(tool_wait(tool), 125);
-    assert_non_null(strstr(tool_err(tool), "is none of bsm-redislock"));
+    assert_non_null(strstr(tool_err(tool), "--like: `library` is none of bsm-redislock"));
+    assert_null(strstr(tool_err(tool), "relock_plainlock_like"));
     assert_tool(f, 125, "run", "--plain", "--like", "redis-py", "orders", "true");
     assert_tool(f, 125, "run", "--like", "redis-py", "--fair", "orders", "true");
 }

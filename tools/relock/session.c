@@ -16,8 +16,8 @@
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* An option of the library: its name in log lines, the words for it here, and the variable that
- * sets it; or an option that has a fixed value here. */
+/* An option or a function of the library: its name in log lines, the words for it here, and the
+ * variable that sets it. */
 static const struct setting {
     const char *library, *here;
     const char *variable; /* NULL: none */
@@ -39,6 +39,7 @@ static const struct setting {
     {"`name_prefix`", "RELOCK_NAME_PREFIX", NULL, 0},
     {"name_prefix", "RELOCK_NAME_PREFIX", "RELOCK_NAME_PREFIX", STRING(name_prefix)},
     {"watchdog_timeout_ms", "--lease", NULL, 0},
+    {"relock_plainlock_like", "--like", NULL, 0},
     {"min_replicas", "RELOCK_MIN_REPLICAS", NULL, 0},
     {"recheck_ms", "RELOCK_RECHECK", NULL, 0},
     {"command_timeout_ms", "RELOCK_COMMAND_TIMEOUT", NULL, 0},
