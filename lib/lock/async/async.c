@@ -128,7 +128,7 @@ static void fire(struct relock_timer *timer, uint64_t now_ms)
     relock_step_post(&call->step);
 }
 
-/* Unchecked: the same. */
+/* Unchecked: the I/O thread holds the mutex of the client. */
 RELOCK_UNCHECKED void relock_async_sleep(struct relock_async *call, uint64_t until_ms)
 {
     if (until_ms == RELOCK_NEVER)

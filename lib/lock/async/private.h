@@ -113,8 +113,8 @@ struct relock_async {
     int result;
 };
 
-/* Whether such a call can be made; else it logs why. Any thread; without the mutex. Returns
- * RELOCK_OK, RELOCK_E_INVALID, RELOCK_E_UNSUPPORTED. */
+/* Whether such a call can be made. Any thread; without the mutex. Returns RELOCK_OK;
+ * RELOCK_E_INVALID, and logs why; RELOCK_E_UNSUPPORTED. */
 int relock_async_check(const struct relock_lock *lock, const struct relock_events *events);
 
 /* Zeroed memory for a call; NULL when out of memory. Leaves errno alone. */

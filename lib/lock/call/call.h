@@ -195,7 +195,7 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms
 int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
-/* The same for a level of this hold of the lock. Returns RELOCK_OK. */
+/* As relock_release_level, for a level of this hold of the lock. Returns RELOCK_OK. */
 int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
