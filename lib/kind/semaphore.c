@@ -25,7 +25,7 @@
 #include <stdio.h>
 
 static const struct relock_named_failure failures[] = {
-    {"unset", RELOCK_E_NO_PERMITS, "no program has set how many permits there are"},
+    {"unset", RELOCK_E_NO_PERMITS, "call relock_semaphore_init() once before"},
     {"too many", RELOCK_E_INVALID, "the semaphore has fewer permits than that in all"},
     {NULL, RELOCK_OK, NULL},
 };
