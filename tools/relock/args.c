@@ -68,7 +68,8 @@ uint64_t args_duration(const struct args *args, const char *option, const char *
     for (size_t i = 0; end && i < sizeof(units) / sizeof(*units); i++)
         if (strcmp(end, units[i].name) == 0 && number <= TEN_YEARS_MS / units[i].ms)
             return number * units[i].ms;
-    args_refuse(args, "%s: `%s` is no time, such as 500ms, 30s, 5m, 2h or 1d", option, text);
+    args_refuse(args, "%s: `%s` is no time up to ten years, such as 500ms, 30s, 5m, 2h or 1d",
+                option, text);
 }
 
 unsigned args_number(const struct args *args, const char *option, const char *text, unsigned most)
