@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX 4096
 #define DAY_MS UINT64_C(86400000)
 #define TEN_YEARS_MS (3650 * DAY_MS)
 
@@ -51,8 +50,8 @@ void args_take(struct args *args, int letter)
 
 const char *args_name(const struct args *args, const char *text)
 {
-    if (!*text || strlen(text) > NAME_MAX)
-        args_refuse(args, "the name of a lock has 1 to %d bytes", NAME_MAX);
+    if (!*text || strlen(text) > ARGS_NAME_MAX)
+        args_refuse(args, "the name of a lock has 1 to %d bytes", ARGS_NAME_MAX);
     return text;
 }
 

@@ -17,7 +17,6 @@
 #define SHORT_MS 300 /* a lease */
 #define LATE_MS 2000 /* its end */
 #define POLL_MS 20
-#define NAME_MAX 4096
 #define LEASE_NAME ":lease"
 
 static const struct row {
@@ -213,7 +212,7 @@ static int try_row(struct trial *trial, const char *name)
 {
     const struct trials *trials = trial->trials;
     const struct row *row = trial->row;
-    char first[NAME_MAX + 1], second[NAME_MAX + 1];
+    char first[ARGS_NAME_MAX + 1], second[ARGS_NAME_MAX + 1];
     int r;
 
     (void)snprintf(first, sizeof(first), "%s:%s:1", trials->name, row->name);
@@ -238,7 +237,7 @@ static void *run_trial(void *arg)
 {
     struct trial *trial = arg;
     const struct row *row = trial->row;
-    char name[NAME_MAX + 1];
+    char name[ARGS_NAME_MAX + 1];
     int n = 0;
 
     (void)snprintf(name, sizeof(name), "%s:%s", trial->trials->name, row->name);
@@ -317,7 +316,7 @@ static int64_t watch_end(struct relock_lock *held, struct relock_lock *seen)
 void trials_of_lease(const struct trials *trials, const char *kind)
 {
     struct relock_lock *held = NULL, *seen = NULL;
-    char name[NAME_MAX + 1];
+    char name[ARGS_NAME_MAX + 1];
     const struct row *row = rows;
     int64_t ms;
 
