@@ -71,10 +71,9 @@ static bool bear(struct hold *hold, int result)
     if (patience_left(&hold->patience) == 0)
         return false;
     if (!hold->tells_outage && !hold->options->is_quiet) {
-        flockfile(stderr); /* the teller may write, too */
         text_begin("run", hold->options->title);
-        (void)fprintf(stderr, "%s; trying again\n", relock_strerror(result));
-        funlockfile(stderr);
+        (void)fprintf(stderr, "%s; trying again", relock_strerror(result));
+        text_end();
     }
     hold->tells_outage = true;
     return patience_pause(&hold->patience);

@@ -54,7 +54,7 @@ static void say(const struct run *run, const char *format, ...)
     va_start(list, format);
     (void)vfprintf(stderr, format, list);
     va_end(list);
-    (void)fputc('\n', stderr);
+    text_end();
 }
 
 /* Ends as a program without this handler would. */
@@ -145,10 +145,11 @@ static int explain(struct run *run)
 
     if (r == RELOCK_CANCELLED && refused) {
         text_begin("run", refused);
-        (void)fprintf(stderr, "would wait for ever: %s (RELOCK_HOLDS)\n",
+        (void)fprintf(stderr, "would wait for ever: %s (RELOCK_HOLDS)",
                       options->n_permits > 0
                           ? "processes that started this one have all its permits"
                           : "a process that started this one holds it");
+        text_end();
         return STATUS_FAILED;
     }
     if (run->hold.has_other_number) {

@@ -220,6 +220,7 @@ struct relock_client *session_open(const struct args *args, const struct relock_
 int session_fail(const struct args *args, const char *what, int result)
 {
     text_begin(args->command->name, what);
-    (void)fprintf(stderr, "%s\n", relock_strerror(result));
+    (void)fputs(relock_strerror(result), stderr);
+    text_end();
     return STATUS_FAILED;
 }

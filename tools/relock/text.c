@@ -67,9 +67,16 @@ void text_print(FILE *out, const char *text)
 
 void text_begin(const char *command, const char *about)
 {
+    flockfile(stderr);
     (void)fprintf(stderr, "relock %s: ", command);
     text_print(stderr, about);
     (void)fputs(": ", stderr);
+}
+
+void text_end(void)
+{
+    (void)fputc('\n', stderr);
+    funlockfile(stderr);
 }
 
 char *text_json(const char *text)
