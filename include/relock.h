@@ -739,8 +739,9 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  *                            as the library knew)
  *          RELOCK_LOST       released; the hold had been lost before
  *          RELOCK_NOT_OWNER  there was no level to release
- *          the common errors: the level is released; the library completes the release in Redis as
- *          soon as it can, unless the lease expires first
+ *          RELOCK_E_DEADLOCK called from a callback: the level is not released
+ *          the other common errors: the level is released; the library completes the release in
+ *          Redis as soon as it can, unless the lease expires first
  */
 RELOCK_API int relock_unlock(struct relock_lock *lock);
 
@@ -996,8 +997,9 @@ RELOCK_API int relock_release_async(struct relock_lock *lock, uint64_t owner,
  * repeats what a server has refused and so has not run, as after a failover. The options
  * `min_replicas` and `keep_ms` do not concern latches.
  *
- * A key of this name that is no number, or has another type: RELOCK_E_SERVER, and it stays as it
- * is. A negative number counts as zero.
+ * A key of this name that is no number, or has another type, stays as it is: relock_latch_try_set()
+ * returns RELOCK_OK and has not set it, the other calls that ask Redis return RELOCK_E_SERVER. A
+ * negative number counts as zero.
  *
  * There are no asynchronous calls for latches, as these commands must not be repeated. The program
  * of an event loop makes them on a thread of its own, and in a callback of such a loop they return
@@ -1013,7 +1015,7 @@ struct relock_latch;
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new; free *latch with relock_latch_free
  *          RELOCK_E_INVALID  also: in a cluster, a name with a }: Redisson's channel of such a
- * latch would be in another slot
+ *                            latch would be in another slot
  */
 RELOCK_API RELOCK_CHECKED int relock_latch_new(struct relock_client *client, const char *name,
                                                struct relock_latch **latch);
@@ -1090,8 +1092,7 @@ RELOCK_API RELOCK_CHECKED int relock_latch_wait(struct relock_latch *latch, int6
  */
 RELOCK_API int relock_latch_delete(struct relock_latch *latch, bool *deleted);
 
-/* ---- unleased semaphores ----------------------------------------------------------------------
- */
+/* ---- unleased semaphores -------------------------------------------------------------------- */
 
 /**
  * A semaphore whose permits have no lease: Redisson's RSemaphore, for programs that share one with
@@ -1103,8 +1104,8 @@ RELOCK_API int relock_latch_delete(struct relock_latch *latch, bool *deleted);
  * In Redis it is the number of permits available. One that was never set has none, and a release
  * makes it. Commands are sent at most once, as for latches: after RELOCK_E_CONN the outcome is
  * unknown, except for relock_unleased_available(), which changes nothing. A key of this name that
- * is no number, or has another type: RELOCK_E_SERVER, and it stays as it is. As for latches, there
- * are no asynchronous calls.
+ * is no number, or has another type, is treated as for latches. As for latches, there are no
+ * asynchronous calls.
  *
  * The caller owns the handle; it is freed and shared like that of a lock, also in a forked child.
  */

@@ -300,7 +300,7 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     struct acquire_call *call = (struct acquire_call *)base;
     struct relock_acquire *acquire = &call->acquire;
 
-    relock_async_fail(base, result, &call->answer);
+    relock_async_fill_answer(base, result, &call->answer);
     if (call->phase == ASKS) {
         if (reply)
             relock_commands_read_ask(acquire, call->hold, reply, &call->answer);

@@ -127,7 +127,7 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     struct relock_lock *lock = &base->lock;
     int r;
 
-    relock_async_fail(base, result, &call->answer);
+    relock_async_fill_answer(base, result, &call->answer);
     relock_commands_read_release(lock->client, call->hold, call->joins, reply, &call->answer);
     if (call->answer.verdict == RELOCK_VERDICT_DONE)
         relock_watchdog_own_change(lock->client, lock->resource);

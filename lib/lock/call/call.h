@@ -201,7 +201,7 @@ int relock_check_by(struct relock_lock *lock, uint64_t owner, uint64_t number,
 int relock_release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
-/* The same for a level of this hold of the lock. Returns RELOCK_OK. */
+/* As relock_release_level, for a level of this hold of the lock. Returns RELOCK_OK. */
 int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
@@ -296,7 +296,7 @@ int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t 
 /*
  * The parts of these operations for an asynchronous call: they write its script, which is to give
  * the hold one level more than it has, and read the reply. After a failure without a reply,
- * relock_async_fail() fills the answer.
+ * relock_async_fill_answer() fills the answer.
  */
 void relock_commands_write_lock(const struct relock_acquire *acquire,
                                 const struct relock_hold *hold, struct relock_request *request)

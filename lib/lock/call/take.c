@@ -29,7 +29,6 @@
 
 #define HALF_MOVED_RECHECK_MS 1000
 
-/* Check the owner's other side first: the holder ahead may be this owner. */
 int relock_waiter_ended(struct relock_acquire *acquire)
 {
     int r = RELOCK_OK;
@@ -48,7 +47,7 @@ int relock_waiter_ended(struct relock_acquire *acquire)
     case RELOCK_WAITER_WAITS:
         break;
     }
-    if (acquire->resource->kind->check_other_side)
+    if (acquire->resource->kind->check_other_side) /* the holder ahead may be this owner */
         r = acquire->resource->kind->check_other_side(acquire);
     if (r < 0)
         return r;

@@ -210,6 +210,7 @@ static void data_of_another_program_stay(void **state)
     assert_result(relock_trylock(lock), RELOCK_E_SERVER);
     assert_result(relock_semaphore_set(lock, 2), RELOCK_E_SERVER);
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_int_equal(log_count(f->log, "the server sent a reply"), 0);
 }
 
 /* A number, but that of no semaphore. */
@@ -228,6 +229,10 @@ static void a_number_out_of_range_is_data_of_another_program(void **state)
         assert_result(relock_semaphore_add(lock, 1), RELOCK_E_SERVER);
         assert_string_equal(probe_text(f->probe, "GET orders"), numbers[i]);
     }
+    assert_true(log_wait(f->log,
+                         "not read or set: Redis returned an error or is a replica: the key "
+                         "has the number of no semaphore",
+                         SOON_MS));
     assert_int_equal(probe_int(f->probe, "SET orders 2147483647"), 0);
     assert_result(relock_semaphore_read(lock, &permits), RELOCK_OK);
     assert_true(permits.n_free == RELOCK_SEMAPHORE_MAX && permits.n_out == 0);
