@@ -7,7 +7,10 @@
  *     that showed it the other library, each has read the clock of the server.
  *   - The first release within the window begins the rooms of all who wait. So with holds of h ms,
  *     the lock is free for RELOCK_ROOM_MS - h at least, also for a client that asked before that.
- *   - A room ends after its window, so no window has two rooms of one client.
+ *   - No window has two rooms of one client.
+ *   - In the line (line.c), a release reserves the lock for the client whose turn it is. Its room
+ *     ends before the reservation: else the next client would acquire the lock in the room, and
+ * this one would go to the end of the line.
  *   - STEP_MS is PERIOD_MS divided by the golden ratio. So a window begins 475 or 1243 ms after the
  *     one before it, and never twice in a row after 1243. And windows begin at all moments of the
  *     period alike, so that long holds with a rhythm do not miss them for ever.
@@ -17,6 +20,9 @@
 #define PERIOD_MS 768
 #define STEP_MS 475
 #define SEEN_MS 10000
+
+/* A reservation lasts for 100 ms. The rest is for its message and for the attempt. */
+#define ROOM_IN_LINE_MS 80
 
 bool relock_room_is_at(uint64_t server_ms)
 {
@@ -50,7 +56,7 @@ void relock_room_see(struct relock_resource *resource, uint64_t server_ms, uint6
     uint64_t error_ms = now_ms - sent_ms;
 
     room->neighbours_until_ms = now_ms + SEEN_MS;
-    room->theirs_ms = now_ms;
+    room->theirs_ms = sent_ms; /* it may have been released since, and this process had it */
     if (error_ms > room->error_ms && now_ms < room->fresh_until_ms)
         return;
     room->ahead_ms = server_ms - (sent_ms + error_ms / 2);
@@ -66,10 +72,14 @@ void relock_room_see_ours(struct relock_resource *resource)
 bool relock_room_begin(struct relock_client *client, struct relock_resource *resource,
                        uint64_t now_ms)
 {
+    struct relock_contention *contention = resource->contention;
+
     if (!relock_room_is_due(resource, now_ms) ||
-        resource->contention->room.theirs_ms > resource->taken_ms)
+        now_ms < contention->room.ends_ms + RELOCK_ROOM_MS - ROOM_IN_LINE_MS ||
+        contention->room.theirs_ms > resource->taken_ms)
         return false;
-    resource->contention->room.ends_ms = now_ms + RELOCK_ROOM_MS;
+    contention->room.ends_ms =
+        now_ms + (contention->line.place > 0 ? ROOM_IN_LINE_MS : RELOCK_ROOM_MS);
     relock_vigil_want(client, resource);
     return true;
 }
