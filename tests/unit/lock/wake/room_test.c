@@ -147,6 +147,19 @@ static void a_hold_of_this_process_is_newer_than_a_late_answer(void **state)
     assert_int_equal(resource->contention->room.ends_ms, 1020 + RELOCK_ROOM_MS);
 }
 
+/* A waiter that was to ask does so when the room has ended, though nothing is read in it. */
+static void a_room_keeps_the_reason_to_ask(void **state)
+{
+    uint64_t window_ms = next_begin(DATE_MS);
+
+    (void)state;
+    relock_room_see(resource, window_ms, 1000, 1000);
+    resource->taken_ms = 1001;
+    relock_resource_signal(resource, false);
+    assert_true(relock_room_begin(&client, resource, 1010));
+    assert_int_equal(resource->retry, RELOCK_RETRY_PENDING);
+}
+
 static void nobody_rechecks_before_the_end_of_a_room(void **state)
 {
     (void)state;
@@ -173,6 +186,7 @@ int main(void)
         ROOM_TEST(a_late_answer_does_not_move_the_windows),
         ROOM_TEST(an_old_reading_of_the_clock_is_replaced),
         ROOM_TEST(a_hold_of_this_process_is_newer_than_a_late_answer),
+        ROOM_TEST(a_room_keeps_the_reason_to_ask),
         ROOM_TEST(nobody_rechecks_before_the_end_of_a_room),
     };
 
