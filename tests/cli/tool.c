@@ -174,6 +174,16 @@ const char *tool_err(struct tool *tool)
     return tool->err.text;
 }
 
+const char *tool_err_now(struct tool *tool)
+{
+    size_t before;
+
+    do {
+        before = tool->out.len + tool->err.len;
+    } while (listen_for(tool, 0) && tool->out.len + tool->err.len > before);
+    return tool->err.text;
+}
+
 bool tool_wrote_whole_lines(const struct tool *tool)
 {
     return tool->err.len > 0 && !tool->err.is_broken;
