@@ -21,8 +21,8 @@
 #define STEP_MS 475
 #define SEEN_MS 10000
 
-/* A reservation lasts for 100 ms. The rest is for its message and for the attempt. */
-#define ROOM_IN_LINE_MS 80
+#define RESERVED_MS 100 /* by line_tell.lua */
+#define SPARE_MS 5      /* for threads that run late */
 
 bool relock_room_is_at(uint64_t server_ms)
 {
@@ -69,17 +69,24 @@ void relock_room_see_ours(struct relock_resource *resource)
     resource->contention->room.theirs_ms = 0;
 }
 
+/* The message of a reservation, and the attempt, take a round trip. */
+static uint64_t length_of(const struct relock_contention *contention)
+{
+    uint64_t trip_ms = contention->room.error_ms + SPARE_MS;
+
+    return contention->line.place > 0 ? relock_clock_left(trip_ms, RESERVED_MS) : RELOCK_ROOM_MS;
+}
+
 bool relock_room_begin(struct relock_client *client, struct relock_resource *resource,
                        uint64_t now_ms)
 {
     struct relock_contention *contention = resource->contention;
 
     if (!relock_room_is_due(resource, now_ms) ||
-        now_ms < contention->room.ends_ms + RELOCK_ROOM_MS - ROOM_IN_LINE_MS ||
+        now_ms < contention->room.ends_ms + RELOCK_ROOM_MS ||
         contention->room.theirs_ms > resource->taken_ms)
         return false;
-    contention->room.ends_ms =
-        now_ms + (contention->line.place > 0 ? ROOM_IN_LINE_MS : RELOCK_ROOM_MS);
+    contention->room.ends_ms = now_ms + length_of(contention);
     relock_vigil_want(client, resource);
     return true;
 }
