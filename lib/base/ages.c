@@ -60,6 +60,8 @@ void relock_ages_add(struct relock_ages *ages, uint64_t since_us)
     struct relock_span *span;
     size_t at;
 
+    while (ages->n > 0 && ages->spans[ages->n - 1].n == 0) /* things that came and went */
+        ages->n--;
     if (ages->n == RELOCK_AGES_SPANS)
         make_room(ages);
     span = find(ages, since_us);
@@ -70,7 +72,8 @@ void relock_ages_add(struct relock_ages *ages, uint64_t since_us)
     }
     at = span ? (size_t)(span - ages->spans) + 1 : 0;
     span = &ages->spans[at];
-    memmove(span + 1, span, (ages->n - at) * sizeof(*span));
+    if (at < ages->n)
+        memmove(span + 1, span, (ages->n - at) * sizeof(*span));
     *span = (struct relock_span){.from_us = since_us, .to_us = since_us, .n = 1};
     ages->n++;
 }
