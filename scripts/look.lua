@@ -2,7 +2,7 @@
 Reports which kinds of lock keys are, as far as the keys show it, who holds them, and which owners or
 clients wait for them. The queue of a fair lock, the line of other locks, the token counter and the
 permits of a semaphore count as absent if the user has no right to them. Without TIME, no deadline is
-known.
+known. Without PUBSUB, no client listens.
 
 KEYS[i]  a lock; in a cluster, all of one slot
 ARGV[1]  how many of those that wait are to be named
@@ -13,9 +13,9 @@ Returns  for each lock, as far as 1000 parts of these locks go, and of the first
          "rw", "plain", "token" (looks like that of a plain lock, and may be a hash sum, say),
          "string" (a plain lock only if the caller knows better), "foreign" (a lock that relock does
          not have), "semaphore" (has permits that are out, or were, or clients that wait for some),
-         "semaphore?" (a number whose name says so), "latch?" (the same), "number" (another one),
-         "other" (no lock);
-         number of those that wait; the client in the line whose turn it is, or "", also if none is
+         "semaphore?" (a number whose name says so, or for whose permits clients of unleased semaphores
+         listen), "latch?" (the same of a latch), "number" (another one), "other" (no lock);
+         number of those that wait, or of clients that listen; the client in the line whose turn it is, or "", also if none is
          to be named;
          and a list: for each that is named its entry, and the ms until its deadline, -1 if it has none.
          If none is to be named, instead:
@@ -41,7 +41,7 @@ local function name_of_line(keys)
     return name
 end
 
-local key, tag, name, queue, details -- of the lock that is looked at
+local key, tag, name, queue, details, n_listening -- of the lock that is looked at
 local n_parts = 0 -- of all locks so far
 --+ rw_holder.lua
 
@@ -187,6 +187,14 @@ local function kind_of_nothing()
     return 'semaphore'
 end
 
+-- Clients that wait for a latch or for unleased permits are in no list, but listen to a channel. Each
+-- counts once. Those of a cluster may listen to a sharded one.
+local function listeners_of(channel)
+    local plain = try('pubsub', 'numsub', channel)
+    local sharded = publish and try('pubsub', 'shardnumsub', channel)
+    return (plain and plain[2] or 0) + (sharded and sharded[2] or 0)
+end
+
 -- While no permit is out and nobody waits, a semaphore is a number like others. It never has more than
 -- 2^31 - 1 permits.
 local function kind_of_number(text)
@@ -200,10 +208,13 @@ local function kind_of_number(text)
         return 'semaphore'
     end
     details = { text, redis.call('pttl', key) }
-    if is_named({ latch = true, latches = true, countdownlatch = true }) then
+    n_listening = listeners_of('redisson_countdownlatch__channel__{' .. key .. '}')
+    if n_listening > 0 or is_named({ latch = true, latches = true, countdownlatch = true }) then
         return 'latch?'
     end
-    return is_named({ semaphore = true, semaphores = true }) and 'semaphore?' or 'number'
+    n_listening = listeners_of('redisson_sc:' .. tag)
+    return (n_listening > 0 or is_named({ semaphore = true, semaphores = true })) and 'semaphore?'
+        or 'number'
 end
 
 -- The values of the libraries in docs/wire.md#plain.
@@ -266,7 +277,7 @@ local function look()
     tag = tag_of(key)
     name = name_of_line({ key })
     queue = 'redisson_lock_queue:' .. tag
-    details = {}
+    details, n_listening = {}, 0
 
     local kind = kinds[redis.call('type', key).ok] or 'other'
     local is_sorted_set = kind == kind_of_sorted_set
@@ -279,7 +290,7 @@ local function look()
 
     local is_fair = kind == 'fair' or (kind == 'free' and try('exists', queue) == 1)
     local list = is_fair and queue or 'relock_waiters:' .. name
-    local n_waiting = try('llen', list) or 0
+    local n_waiting = n_listening > 0 and n_listening or try('llen', list) or 0
     local last = tonumber(ARGV[1]) - 1
     if last < 0 then
         return { kind, n_waiting, '', details }

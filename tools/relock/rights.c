@@ -64,7 +64,7 @@ static const struct row {
      "&redisson_countdownlatch__channel__{%* " CONNECT
      "+client|list +scan +type +hlen +hget +hgetall +hexists +strlen +get +exists +pttl "
      "+time +llen +lrange +zscore +zcard +zrange +del +publish +hmget +hset +pexpire +lindex +lrem "
-     "+lpop +zadd +zrem +zcount +zrangebyscore +incrby +persist +hdel "
+     "+lpop +pubsub|numsub +zadd +zrem +zcount +zrangebyscore +incrby +persist +hdel "
      "~lock-signal:* &@simple-redis-mutex:locks-releases &*-channel:%* +lpush",
      PART},
     {"cluster", "+cluster|slots +asking +unsubscribe", PART},
