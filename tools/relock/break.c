@@ -28,9 +28,6 @@ struct breaking {
     struct relock_client *client;
 };
 
-typedef int constructor_fn(struct relock_client *client, const char *name,
-                           struct relock_lock **lock);
-
 static void read_permit(struct breaking *breaking, const char *id)
 {
     size_t len = strlen(id);
