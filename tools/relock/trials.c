@@ -290,9 +290,13 @@ bool trials_expect(const struct relock_record *record)
 
 /* Returns how long the lock was held, or how long it has been if it does not end; below 0: why that
  * could not be seen. */
-static int64_t watch_end(struct relock_lock *held, struct relock_lock *seen)
+static int64_t watch_end(const struct row *row, struct relock_lock *held, struct relock_lock *seen)
 {
-    const struct relock_how how = {.wait_ms = HELD_MS, .lease_ms = SHORT_MS};
+    const struct relock_how how = {
+        .wait_ms = HELD_MS,
+        .lease_ms = SHORT_MS,
+        .permits = row->held == relock_semaphore_new,
+    };
     struct relock_permits permits;
     uint64_t began_ms = clock_ms(), ms;
     bool is_locked = true;
@@ -328,7 +332,7 @@ void trials_of_lease(const struct trials *trials, const char *kind)
     ms = make(trials, trials->holder, row->held, name, &held);
     ms = trials_first_failure((int)ms, make(trials, trials->other, row->held, name, &seen));
     if (ms == RELOCK_OK)
-        ms = watch_end(held, seen);
+        ms = watch_end(row, held, seen);
     relock_lock_free(held);
     relock_lock_free(seen);
     if (ms < 0)

@@ -190,8 +190,9 @@ static void permits_that_expire_end_the_search(void **state)
     struct fixture *f = *state;
     struct scene s = scene_of(f, relock_lock_new);
 
-    assert_result(relock_acquire(s.permits[0], &(struct relock_how){.lease_ms = 60000}, NULL),
-                  RELOCK_OK);
+    assert_result(
+        relock_acquire(s.permits[0], &(struct relock_how){.lease_ms = 60000, .permits = 1}, NULL),
+        RELOCK_OK);
     close_scene(&s);
     assert_none_is_refused(f, &s);
     assert_result(relock_unlock(s.permits[0]), RELOCK_OK);
@@ -205,8 +206,9 @@ static void permits_of_a_waiting_owner_that_expire_end_the_search(void **state)
     struct scene s = scene_of(f, relock_lock_new);
     struct actor *three = actor_start();
 
-    assert_result(actor_acquire(three, s.permits[0], &(struct relock_how){.lease_ms = 60000}),
-                  RELOCK_OK);
+    assert_result(
+        actor_acquire(three, s.permits[0], &(struct relock_how){.lease_ms = 60000, .permits = 1}),
+        RELOCK_OK);
     close_scene(&s);
     actor_begin_lock(three, s.lock[0]);
     assert_true(wait_for_waiters(s.clients[0], 2));
