@@ -57,7 +57,7 @@ main()
     # shellcheck disable=SC2086 # words
     relock_packages build redis tests $groups
     mkdir -p "$out/logs"
-    rm -f "$out"/*.built "$out"/*.failed
+    rm -f "$out"/*.built "$out"/*.failed "$out/pages.passed"
     : >"$out/results" # counts: "PASSED FAILED SKIPPED", a line for each step
     : >"$out/failures"
     : >"$out/skipped" # step, reason and test, separated by tabs
