@@ -41,7 +41,7 @@ choose()
     done
     case $1 in
     clang) choose_half clang first unit ;;
-    valgrind) choose_half gcc second unit ;;
+    valgrind) choose_half gcc second unit,server,faults ;; # asan has the first half of the last two
     esac
 }
 
