@@ -26,6 +26,11 @@ choose()
         choose_for_sanitizer "$1"
         return
         ;;
+    gcc)
+        chosen=(--no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies)
+        choose_half gcc first chaos
+        return
+        ;;
     tls) brief='wire' whole='server faults' ;;
     clang) brief='unit wire stress' whole='unit server faults stress chaos bench' ;;
     valgrind) brief='unit wire' whole='unit server faults' ;;
@@ -45,7 +50,7 @@ choose()
     esac
 }
 
-# What `all` runs is divided: a half of the tests for each sanitizer.
+# What `all` runs is divided: a half of the tests for each sanitizer. gcc has the other half of chaos.
 choose_for_sanitizer()
 {
     local which=first
@@ -56,7 +61,7 @@ choose_for_sanitizer()
     # What chaos finds are schedules, and tsan has more of them.
     [[ $1 == tsan ]] || chosen+=(--no-suite chaos)
     [[ $1 == asan ]] || which=second
-    choose_half "$1" "$which" server,faults
+    choose_half "$1" "$which" server,faults,chaos
 }
 
 # Of these suites, `all` chooses only a half. Folder of the build, which half, suites.
@@ -178,7 +183,7 @@ test_variant()
     choose "$1"
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies ;;
+    gcc) run_tests gcc gcc "${chosen[@]}" ;;
     tls)
         RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
             --no-suite script
