@@ -8,8 +8,9 @@
 #
 # A step runs the suites that can find more than the gcc build: tests/meson.build has the suites
 # and the marks. In its long form a step runs all suites. `all` divides the tests of the library between
-# the sanitizers, chaos between gcc and tsan, and the unit tests between clang and valgrind. valgrind runs
-# a half of its other tests, tidy of the files, model of the models' short runs, and fuzz of the fuzzers.
+# the sanitizers, chaos between gcc and tsan, and the unit tests between clang and valgrind, and between
+# newest and oldest. valgrind runs a half of its other tests, tidy of the files, model of the short runs,
+# and fuzz of the fuzzers.
 # The halves change places with each commit (tests/run/half.py). tidy also checks the files that the commit
 # changes, and model runs all if it changes tests/model.
 #
