@@ -70,7 +70,6 @@ class HalfTest(unittest.TestCase):
                 turn()
             git("checkout", "--quiet", "-b", "other", "HEAD^")
             git("commit", "--quiet", "--allow-empty", "--message=y")
-            git("commit", "--quiet", "--allow-empty", "--message=z")
             git("checkout", "--quiet", "main")
             git("merge", "--quiet", "--message=m", "other")
             turn()
