@@ -84,8 +84,9 @@ int customers_run(uint16_t port)
         close(ask(port, seat));
     for (unsigned seat = 0; seat < N_SEATS; seat++)
         second[seat] = ask(port, seat);
-    printf("%d seats are reserved, and %d customers wait; the server has %u threads\n", N_SEATS,
-           N_SEATS, count_threads(getppid()));
+    printf("%d seats are reserved, and %d customers wait; the server has its own thread and %u of "
+           "relock\n",
+           N_SEATS, N_SEATS, count_threads(getppid()) - 1);
     fflush(stdout);
 
     close_all(first);

@@ -595,9 +595,7 @@ struct relock_how {
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
     /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
     struct relock_cancel *cancel_on_lost;
-    /* [1] of a semaphore, at most RELOCK_PERMITS_MAX; else 0. As 0 means 1, a program that computes
-     * this number checks for 0 itself */
-    uint64_t permits;
+    uint64_t permits; /* [0] of a semaphore: 1 to RELOCK_PERMITS_MAX, to be set; else 0 */
     /* [none] of a semaphore, 16 bytes for each permit: receives their ids in Redis, with RELOCK_OK.
      * For an asynchronous call it must live until the call has ended */
     unsigned char *permit_ids;
@@ -741,8 +739,9 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  *                            as the library knew)
  *          RELOCK_LOST       released; the hold had been lost before
  *          RELOCK_NOT_OWNER  there was no level to release
- *          the common errors: the level is released; the library completes the release in Redis as
- *          soon as it can, unless the lease expires first
+ *          RELOCK_E_DEADLOCK called from a callback: the level is not released
+ *          the other common errors: the level is released; the library completes the release in
+ *          Redis as soon as it can, unless the lease expires first
  */
 RELOCK_API int relock_unlock(struct relock_lock *lock);
 
@@ -998,8 +997,9 @@ RELOCK_API int relock_release_async(struct relock_lock *lock, uint64_t owner,
  * repeats what a server has refused and so has not run, as after a failover. The options
  * `min_replicas` and `keep_ms` do not concern latches.
  *
- * A key of this name that is no number, or has another type: RELOCK_E_SERVER, and it stays as it
- * is. A negative number counts as zero.
+ * A key of this name that is no number, or has another type, stays as it is: relock_latch_try_set()
+ * returns RELOCK_OK and has not set it, the other calls that ask Redis return RELOCK_E_SERVER. A
+ * negative number counts as zero.
  *
  * There are no asynchronous calls for latches, as these commands must not be repeated. The program
  * of an event loop makes them on a thread of its own, and in a callback of such a loop they return
@@ -1015,7 +1015,7 @@ struct relock_latch;
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new; free *latch with relock_latch_free
  *          RELOCK_E_INVALID  also: in a cluster, a name with a }: Redisson's channel of such a
- * latch would be in another slot
+ *                            latch would be in another slot
  */
 RELOCK_API RELOCK_CHECKED int relock_latch_new(struct relock_client *client, const char *name,
                                                struct relock_latch **latch);
@@ -1092,8 +1092,7 @@ RELOCK_API RELOCK_CHECKED int relock_latch_wait(struct relock_latch *latch, int6
  */
 RELOCK_API int relock_latch_delete(struct relock_latch *latch, bool *deleted);
 
-/* ---- unleased semaphores ----------------------------------------------------------------------
- */
+/* ---- unleased semaphores -------------------------------------------------------------------- */
 
 /**
  * A semaphore whose permits have no lease: Redisson's RSemaphore, for programs that share one with
@@ -1105,8 +1104,8 @@ RELOCK_API int relock_latch_delete(struct relock_latch *latch, bool *deleted);
  * In Redis it is the number of permits available. One that was never set has none, and a release
  * makes it. Commands are sent at most once, as for latches: after RELOCK_E_CONN the outcome is
  * unknown, except for relock_unleased_available(), which changes nothing. A key of this name that
- * is no number, or has another type: RELOCK_E_SERVER, and it stays as it is. As for latches, there
- * are no asynchronous calls.
+ * is no number, or has another type, is treated as for latches. As for latches, there are no
+ * asynchronous calls.
  *
  * The caller owns the handle; it is freed and shared like that of a lock, also in a forked child.
  */
@@ -1590,7 +1589,7 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
  * `library` is one of these, and docs/sharing.md says what to mind about each:
  *
  *   bsm-redislock node-redlock redis-py redlock-py redlock-universal redsync rslock
- *   sesamecare-redlock pottery python-redis-lock redis-semaphore simple-redis-mutex
+ *   sesamecare-redlock pottery python-redis-lock redis-lock redis-semaphore simple-redis-mutex
  *   django-redis[:PREFIX:VERSION]  those of the cache [:1]
  *   rueidislock[:PREFIX]           the KeyPrefix of the locker [rueidislock]
  *   shedlock[:ENVIRONMENT]         of the lock provider [default]
@@ -1617,7 +1616,7 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * what their clocks mean. N has to be set once: relock_semaphore_init().
  *
  * The calls for locks are for semaphores, too, with these differences. Each acquire takes `permits`
- * of struct relock_how, all or none. It never adds a level, so an owner may have the permits of
+ * of struct relock_how, all or none, or without that struct one permit. It never adds a level, so an owner may have the permits of
  * several acquires. It waits for further ones like any other owner. With RELOCK_NON_REENTRANT, the
  * call returns RELOCK_E_DEADLOCK if the owner has permits of the semaphore. A wait for permits also
  * returns it if too few of them can come back, because the others are with this owner or with
@@ -1641,7 +1640,7 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * one acquire: call it again for the next one, or relock_force_unlock_permit() for another one.
  *
  * An acquire also returns RELOCK_E_NO_PERMITS if N was never set, or if the semaphore is deleted
- * during the wait; and RELOCK_E_INVALID if `permits` is above N or above RELOCK_PERMITS_MAX.
+ * during the wait; and RELOCK_E_INVALID if `permits` is 0, above N or above RELOCK_PERMITS_MAX.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.
@@ -1711,16 +1710,17 @@ struct relock_permits {
 RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_permits *permits);
 
 /**
- * A multi lock: several locks, of any kind but semaphores and on any client, acquired as one, all
- * or none. To have permits as well, acquire them first, in all programs: then these and the locks
- * have one order. The library acquires the members in one fixed order, so the order of `locks` does
- * not matter. Each level of the multi lock is one level of each member. If a member is lost, the
- * multi lock is lost, and the client of locks[0] calls on_lost. A multi lock in `locks` stands for
- * its members. The handles in `locks` may be freed when the call has returned.
+ * A multi lock: several locks, of any kind and on any client, acquired as one, all or none. The
+ * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
+ * level of the multi lock is one level of each member. But of a semaphore, the first level acquires
+ * one permit, and the last one gives it back; other calls, such as relock_unlock(semaphore), are not
+ * about this permit. If a member is lost, the multi lock is lost, and the client of locks[0] calls
+ * on_lost. A multi lock in `locks` stands for its members. The handles in `locks` may be freed when
+ * the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
- *          RELOCK_E_INVALID  also: `n` is 0, two members are the same lock, or one is a semaphore
+ *          RELOCK_E_INVALID  also: `n` is 0, or two members are the same lock
  */
 RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *locks, size_t n,
                                                    struct relock_lock **lock);

@@ -49,7 +49,7 @@ static int try_lock(struct relock_lock *lock)
     int r = relock_acquire(lock, &how, NULL);
 
     if (r == RELOCK_OK)
-        r = relock_release_by(lock, how.owner, 0, true, false);
+        r = relock_release_by(lock, how.owner, 0, 0, true, false);
     return r == RELOCK_BUSY ? RELOCK_OK : r;
 }
 

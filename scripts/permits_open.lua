@@ -13,9 +13,7 @@ end
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local value = redis.call('get', KEYS[1])
-if value and not value:match('^%-?%d+$') then
-    return redis.error_reply('ERR value is not an integer or out of range') -- of another program
-end
+--+ number_value.lua
 local free = value and tonumber(value) or nil
 local expired = free and redis.call('zrangebyscore', timeouts, '-inf', string.format('%.0f', now),
     'limit', '0', '1000') or {}

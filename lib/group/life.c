@@ -325,16 +325,6 @@ static bool has_null(struct relock_lock *const *locks, size_t n)
     return false;
 }
 
-/* A composite finds what an owner has of a member by the owner, who may have several holds of a
- * semaphore, some of them for the composite. */
-static bool has_semaphore(struct relock_lock *const *locks, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (locks[i]->resource->kind->has_permits)
-            return true;
-    return false;
-}
-
 int relock_multilock_new(struct relock_lock *const *locks, size_t n, struct relock_lock **lock)
 {
     if (!locks || n == 0)
@@ -343,9 +333,15 @@ int relock_multilock_new(struct relock_lock *const *locks, size_t n, struct relo
         return refuse(locks, n, "relock_multilock_new: `lock` is NULL");
     if (has_null(locks, n))
         return refuse(locks, n, "relock_multilock_new: a member is NULL");
-    if (has_semaphore(locks, n))
-        return refuse(locks, n, "relock_multilock_new: a member is a semaphore");
     return make(&relock_kind_multi, locks, n, lock);
+}
+
+static bool has_semaphore(struct relock_lock *const *locks, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (locks[i]->resource->kind->has_permits)
+            return true;
+    return false;
 }
 
 /* Returns why not; NULL: they can. */

@@ -4,6 +4,9 @@
  * owner holds already is nested in, and a call that waits for a member waits in the queue of that
  * member.
  *
+ * Of a semaphore, the first level acquires a permit, in a hold that only the composite finds, by
+ * its number. Further levels acquire none, and the last one gives it back.
+ *
  * The composite's hold counts the levels, one of each member for each, and is lost with the first
  * member that is. How long it is certain its members say.
  */
@@ -23,17 +26,70 @@ struct bond;
 /* On the owner's hold of a member: if that is lost, so is the composite. */
 struct membership {
     struct relock_observer observer;
-    struct bond *bond; /* a reference */
+    struct bond *bond; /* a reference, once it follows the hold */
     size_t member;
+    uint64_t number; /* of the hold, if the member is a semaphore; else 0 */
 };
 
-/* The memberships of one hold of the composite. Constant once they follow the members' holds. */
+/* The memberships of one hold of the composite, which has a reference. Constant once all members
+ * are acquired. */
 struct bond {
     atomic_uint refs;
     struct relock_group *group; /* a reference */
     uint64_t composite;         /* the number of the hold of the composite */
+    uint64_t owner;
     struct membership memberships[];
 };
+
+/* ---- the memberships of a hold ------------------------------------------------------------- */
+
+static struct bond *new_bond(const struct relock_hold *hold)
+{
+    struct relock_group *group = relock_group_of(hold->resource);
+    struct bond *bond = calloc(1, sizeof(*bond) + (group->n * sizeof(struct membership)));
+
+    if (!bond)
+        return NULL;
+    atomic_init(&bond->refs, 1);
+    bond->group = relock_group_ref(group);
+    bond->composite = hold->number;
+    bond->owner = hold->owner;
+    return bond;
+}
+
+static struct bond *ref_bond(struct bond *bond, size_t n_refs)
+{
+    (void)atomic_fetch_add(&bond->refs, (unsigned)n_refs);
+    return bond;
+}
+
+static void unref_bond(struct bond *bond)
+{
+    if (atomic_fetch_sub(&bond->refs, 1) > 1)
+        return;
+    relock_group_unref(bond->group);
+    free(bond);
+}
+
+/* The hold of the composite has ended, or its last level is being released. */
+static void leave_bond(struct relock_hold *hold)
+{
+    if (hold->data)
+        unref_bond(hold->data);
+    hold->data = NULL;
+}
+
+static bool is_semaphore(const struct bond *bond, size_t member)
+{
+    return bond->group->members[member]->resource->kind->has_permits;
+}
+
+static struct relock_hold *find_hold(const struct bond *bond, size_t member)
+    RELOCK_REQUIRES(bond->group->members[member]->client->mutex)
+{
+    return relock_resource_find_number(bond->group->members[member]->resource, bond->owner,
+                                       bond->memberships[member].number);
+}
 
 /* ---- a member whose hold is lost ----------------------------------------------------------- */
 
@@ -52,12 +108,13 @@ static struct relock_hold *find_composite(const struct relock_group *group, uint
 }
 
 /* The hold of a member ended without a release. Does nothing if the composite has ended already. */
-static void lose(struct relock_group *group, uint64_t composite, size_t member, int reason)
+static void lose(const struct bond *bond, size_t member, int reason)
 {
+    struct relock_group *group = bond->group;
     struct relock_hold *hold;
 
     relock_mutex_lock(&group->coordinator->mutex);
-    hold = find_composite(group, composite);
+    hold = find_composite(group, bond->composite);
     if (hold && relock_hold_is_held(hold)) {
         hold->lost_on = group->members[member]->resource;
         relock_holds_lose(group->coordinator, hold, reason, relock_clock_now_ms());
@@ -65,36 +122,37 @@ static void lose(struct relock_group *group, uint64_t composite, size_t member, 
     relock_mutex_unlock(&group->coordinator->mutex);
 }
 
-static int why_lost(const struct relock_lock *member, uint64_t owner)
+static int why_lost(const struct bond *bond, size_t member)
 {
+    struct relock_client *client = bond->group->members[member]->client;
     struct relock_guard guard;
     struct relock_hold *hold;
     int reason = RELOCK_LOST_GONE;
 
-    if (!relock_client_enter(member->client, false, &guard))
+    if (!relock_client_enter(client, false, &guard))
         return reason;
-    hold = relock_resource_find(member->resource, owner);
+    hold = find_hold(bond, member);
     if (hold && hold->state == RELOCK_HOLD_LOST)
         reason = (int)hold->lost_reason;
-    relock_client_exit(member->client, &guard);
+    relock_client_exit(client, &guard);
     return reason;
 }
 
 /* The owner has no hold of a member, or a lost one: loses the composite. */
-static void group_miss(struct relock_group *group, uint64_t composite, size_t member,
-                       uint64_t owner)
+static void group_miss(const struct bond *bond, size_t member)
 {
-    lose(group, composite, member, why_lost(group->members[member], owner));
+    lose(bond, member, why_lost(bond, member));
 }
 
 /* Releases one level of a member. `*asks`: the call asks the server; otherwise the I/O thread does
  * so later. Clears it if the server is unreachable, so that the call does not wait for each member.
  */
-static int group_release(struct relock_lock *member, uint64_t owner, uint64_t deadline_ms,
-                         bool *asks)
+static int group_release(const struct bond *bond, size_t nth, uint64_t deadline_ms, bool *asks)
 {
-    int r = *asks ? relock_release_by(member, owner, deadline_ms, false, false)
-                  : relock_release_unasked(member, owner);
+    struct relock_lock *member = bond->group->members[nth];
+    uint64_t number = bond->memberships[nth].number;
+    int r = *asks ? relock_release_by(member, bond->owner, number, deadline_ms, false, false)
+                  : relock_release_unasked(member, bond->owner, number);
 
     *asks = *asks && r != RELOCK_E_CONN;
     return r;
@@ -106,28 +164,19 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
                            struct relock_observer *observer) RELOCK_REQUIRES(client->mutex)
 {
     const struct membership *membership = (const struct membership *)observer;
-    struct relock_group *group = relock_group_ref(membership->bond->group);
-    uint64_t composite = membership->bond->composite;
+    struct bond *bond = ref_bond(membership->bond, 1);
     size_t member = membership->member;
     int reason = (int)hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
-    lose(group, composite, member, reason);
-    relock_group_unref(group);
+    lose(bond, member, reason);
+    unref_bond(bond);
     relock_mutex_lock(&client->mutex);
-}
-
-static void drop_bond(struct bond *bond, unsigned n_refs)
-{
-    if (n_refs == 0 || atomic_fetch_sub(&bond->refs, n_refs) > n_refs)
-        return;
-    relock_group_unref(bond->group);
-    free(bond);
 }
 
 static void drop_membership(struct relock_observer *observer)
 {
-    drop_bond(((struct membership *)observer)->bond, 1);
+    unref_bond(((struct membership *)observer)->bond);
 }
 
 static const struct relock_observer_ops membership_ops = {
@@ -135,70 +184,60 @@ static const struct relock_observer_ops membership_ops = {
     .gone = drop_membership, /* released apart from the composite, which finds out by itself */
 };
 
-/* The owner's hold of the member becomes part of the composite and takes the membership over.
- * Returns false if the owner holds the member no more. */
-static bool group_join(struct membership *membership, uint64_t owner)
+/* The owner's hold of the member becomes part of the composite and takes the membership over, with
+ * a reference to the bond. Returns false if the owner holds the member no more. */
+static bool group_join(struct bond *bond, size_t nth)
 {
-    struct relock_lock *member = membership->bond->group->members[membership->member];
+    struct relock_client *client = bond->group->members[nth]->client;
+    struct membership *membership = &bond->memberships[nth];
     struct relock_guard guard;
     struct relock_hold *hold;
     bool joins;
 
-    if (!relock_client_enter(member->client, false, &guard))
+    if (!relock_client_enter(client, false, &guard))
         return false;
-    hold = relock_resource_find(member->resource, owner);
+    hold = find_hold(bond, nth);
     joins = hold && relock_hold_is_held(hold);
     if (joins) {
         membership->observer.ops = &membership_ops;
-        relock_observer_add(member->client, hold, &membership->observer);
+        relock_observer_add(client, hold, &membership->observer);
     }
-    relock_client_exit(member->client, &guard);
+    relock_client_exit(client, &guard);
     return joins;
 }
 
-static struct membership *find_membership(const struct relock_group *group,
-                                          const struct relock_hold *hold, uint64_t composite)
+/* Whether the hold is part of this composite. */
+static bool is_joined(const struct relock_hold *hold, const struct membership *membership)
 {
-    struct relock_observer *observer;
+    const struct relock_observer *observer;
 
     DL_FOREACH(hold->observers, observer)
     {
-        struct membership *membership = (struct membership *)observer;
-
-        if (observer->ops == &membership_ops && membership->bond->group == group &&
-            membership->bond->composite == composite)
-            return membership;
+        if (observer == &membership->observer)
+            return true;
     }
-    return NULL;
-}
-
-static struct membership *take_membership(const struct relock_group *group,
-                                          const struct relock_lock *member, uint64_t composite,
-                                          uint64_t owner)
-{
-    struct membership *membership = NULL;
-    struct relock_guard guard;
-    struct relock_hold *hold;
-
-    if (!relock_client_enter(member->client, false, &guard))
-        return NULL;
-    hold = relock_resource_find(member->resource, owner);
-    if (hold)
-        membership = find_membership(group, hold, composite);
-    if (membership)
-        relock_observer_remove(member->client, hold, &membership->observer);
-    relock_client_exit(member->client, &guard);
-    return membership;
+    return false;
 }
 
 /* The owner's holds of all members cease to be part of the composite. */
-static void group_part(struct relock_group *group, uint64_t composite, uint64_t owner)
+static void group_part(struct bond *bond)
 {
-    for (size_t i = 0; i < group->n; i++) {
-        struct membership *membership = take_membership(group, group->members[i], composite, owner);
+    for (size_t i = 0; i < bond->group->n; i++) {
+        struct relock_client *client = bond->group->members[i]->client;
+        struct membership *membership = &bond->memberships[i];
+        struct relock_guard guard;
+        struct relock_hold *hold;
+        bool parts;
 
-        if (membership)
-            drop_membership(&membership->observer);
+        if (!relock_client_enter(client, false, &guard))
+            continue;
+        hold = find_hold(bond, i);
+        parts = hold && is_joined(hold, membership);
+        if (parts)
+            relock_observer_remove(client, hold, &membership->observer);
+        relock_client_exit(client, &guard);
+        if (parts)
+            unref_bond(bond);
     }
 }
 
@@ -216,10 +255,16 @@ static void group_part(struct relock_group *group, uint64_t composite, uint64_t 
 struct taking {
     struct relock_local_call call;
     struct relock_acquire *acquire;
-    const struct relock_group *group;
-    bool is_vouched; /* the owner has a hold on the client of the call */
+    struct bond *bond; /* a reference */
+    bool nests;        /* for a further level */
+    bool is_vouched;   /* the owner has a hold on the client of the call */
     struct relock_grant weakest;
 };
+
+static struct relock_lock *member_of(const struct taking *taking, size_t nth)
+{
+    return taking->bond->group->members[nth];
+}
 
 /* The limit of a command about a member other than its acquire: the time limit is one for all. */
 static uint64_t limit_ms(const struct taking *taking, uint64_t timeout_ms)
@@ -227,20 +272,24 @@ static uint64_t limit_ms(const struct taking *taking, uint64_t timeout_ms)
     return relock_acquire_within_ms(taking->acquire, relock_clock_now_ms(), timeout_ms);
 }
 
-static uint64_t owner_of(const struct taking *taking)
+static bool takes(const struct taking *taking, size_t nth)
 {
-    return taking->acquire->waiter.owner;
+    return !taking->nests || !is_semaphore(taking->bond, nth);
 }
 
-/* The member may still be held by levels of its owner: their fixed lease runs from now on. */
-static void stop_keeping(const struct taking *taking, struct relock_lock *member)
+/* The member may be held by other levels of its owner: their fixed lease runs from now on. */
+static void stop_keeping(const struct taking *taking, size_t nth)
 {
+    struct relock_client *client = member_of(taking, nth)->client;
     struct relock_guard guard;
+    struct relock_hold *hold;
 
-    if (!relock_client_enter(member->client, false, &guard))
+    if (!relock_client_enter(client, false, &guard))
         return;
-    relock_levels_stop_keeping(member, owner_of(taking));
-    relock_client_exit(member->client, &guard);
+    hold = find_hold(taking->bond, nth);
+    if (hold)
+        relock_levels_keep(client, hold, false);
+    relock_client_exit(client, &guard);
 }
 
 static void release_collected(const struct taking *taking, size_t n)
@@ -248,17 +297,17 @@ static void release_collected(const struct taking *taking, size_t n)
     bool asks = true;
 
     while (n-- > 0) {
-        struct relock_lock *member = taking->group->members[n];
-        uint64_t until_ms = limit_ms(taking, member->client->options.release_timeout_ms);
+        uint64_t timeout_ms = member_of(taking, n)->client->options.release_timeout_ms;
 
-        (void)group_release(member, owner_of(taking), until_ms, &asks);
-        stop_keeping(taking, member);
+        if (takes(taking, n))
+            (void)group_release(taking->bond, n, limit_ms(taking, timeout_ms), &asks);
+        stop_keeping(taking, n);
     }
 }
 
 static int fail(const struct taking *taking, size_t nth, int result, const char *why)
 {
-    const struct relock_lock *member = taking->group->members[nth];
+    const struct relock_lock *member = member_of(taking, nth);
     char name[RELOCK_LOG_NAME_MAX];
 
     taking->acquire->failed_name = relock_lock_name(member);
@@ -267,21 +316,70 @@ static int fail(const struct taking *taking, size_t nth, int result, const char 
     return result;
 }
 
+/* A level that is renewed has the permits renewed, whatever the first one asked for. */
+static int renew_permits(const struct taking *taking, size_t nth)
+{
+    struct relock_lock *member = member_of(taking, nth);
+    uint64_t until_ms = limit_ms(taking, member->client->options.command_timeout_ms);
+    struct relock_guard guard;
+    struct relock_hold *hold;
+    int r = relock_extend_by(member, taking->bond->owner, taking->bond->memberships[nth].number,
+                             relock_resource_lease_ms(member->resource), until_ms);
+
+    if (r < 0 || !relock_client_enter(member->client, false, &guard))
+        return r;
+    hold = find_hold(taking->bond, nth);
+    if (hold)
+        relock_levels_keep(member->client, hold, true);
+    relock_client_exit(member->client, &guard);
+    return r;
+}
+
+/* A further level takes no permits, and needs those of the first one. */
+static int look_at_permits(const struct taking *taking, size_t nth)
+{
+    struct relock_client *client = member_of(taking, nth)->client;
+    const struct relock_hold *hold;
+    struct relock_guard guard;
+    bool is_held, is_renewed;
+    int r = RELOCK_OK;
+
+    if (!relock_client_enter(client, false, &guard))
+        return fail(taking, nth, guard.result, "these permits were lost");
+    hold = find_hold(taking->bond, nth);
+    is_held = hold && relock_hold_is_held(hold);
+    is_renewed = is_held && hold->keeping == RELOCK_HOLD_RENEWED;
+    relock_client_exit(client, &guard);
+    if (is_held && !is_renewed && taking->acquire->how->lease_ms == 0)
+        r = renew_permits(taking, nth);
+    if (!is_held || r == RELOCK_NOT_OWNER)
+        r = RELOCK_LOST;
+    return r == RELOCK_OK ? r : fail(taking, nth, r, "these permits were not renewed, or lost");
+}
+
 static int take_member(const struct taking *taking, size_t nth)
 {
+    struct relock_collector collector = {
+        .stop = taking->call.stop,
+        .is_vouched = taking->is_vouched,
+        .give_up_ms = taking->acquire->give_up_ms,
+    };
     struct relock_how how = *taking->acquire->how;
     struct relock_grant grant = {0};
     int r;
 
-    how.owner = owner_of(taking);
+    if (!takes(taking, nth))
+        return look_at_permits(taking, nth);
+    how.owner = taking->bond->owner;
     if (how.wait_ms > 0 && how.wait_ms != RELOCK_FOREVER) {
         how.wait_ms =
             (int64_t)relock_clock_left(relock_clock_now_ms(), taking->acquire->deadline_ms);
         if (how.wait_ms == 0)
             how.wait_ms = 1; /* a wait of 0 would be a try, which has more time */
     }
-    r = relock_take(taking->group->members[nth], &how, taking->call.stop, taking->is_vouched,
-                    taking->acquire->give_up_ms, &grant);
+    r = relock_take(member_of(taking, nth), &how, &collector, &grant);
+    if (is_semaphore(taking->bond, nth))
+        taking->bond->memberships[nth].number = collector.number;
     if (r == RELOCK_BUSY && !taking->acquire->waiter.tries)
         r = RELOCK_TIMEOUT;
     return r == RELOCK_OK ? r : fail(taking, nth, r, "this member was not acquired");
@@ -290,16 +388,17 @@ static int take_member(const struct taking *taking, size_t nth)
 /* A fixed lease starts for all members now, and is no longer renewed. */
 static int fix_lease(const struct taking *taking, size_t nth)
 {
-    struct relock_lock *member = taking->group->members[nth];
+    struct relock_lock *member = member_of(taking, nth);
+    uint64_t number = taking->bond->memberships[nth].number;
     uint64_t lease_ms = taking->acquire->how->lease_ms;
     struct relock_grant grant;
-    int r = relock_check(member, owner_of(taking), &grant);
+    int r = relock_check_by(member, taking->bond->owner, number, &grant);
 
     if (r == RELOCK_OK && grant.valid_ms < lease_ms - (lease_ms / STALE_PART))
-        r = relock_extend_by(member, owner_of(taking), lease_ms,
+        r = relock_extend_by(member, taking->bond->owner, number, lease_ms,
                              limit_ms(taking, member->client->options.command_timeout_ms));
     if (r == RELOCK_OK)
-        stop_keeping(taking, member);
+        stop_keeping(taking, nth);
     return r;
 }
 
@@ -309,7 +408,8 @@ static int look_at_member(struct taking *taking, size_t nth)
     int r = taking->acquire->how->lease_ms > 0 ? fix_lease(taking, nth) : RELOCK_OK;
 
     if (r == RELOCK_OK)
-        r = relock_check(taking->group->members[nth], owner_of(taking), &grant);
+        r = relock_check_by(member_of(taking, nth), taking->bond->owner,
+                            taking->bond->memberships[nth].number, &grant);
     if (r < 0)
         return r;
     if (nth == 0 || grant.valid_ms < taking->weakest.valid_ms)
@@ -323,7 +423,7 @@ static int look_at_member(struct taking *taking, size_t nth)
  */
 static int take_members(struct taking *taking)
 {
-    size_t n = taking->group->n;
+    size_t n = taking->bond->group->n;
 
     for (size_t i = 0; i < n; i++) {
         int r = take_member(taking, i);
@@ -369,15 +469,15 @@ static bool is_vouched(const struct relock_acquire *acquire, const struct relock
 }
 
 /* One level of each member, as the operations `ask` and `nest`. */
-static void collect(struct relock_acquire *acquire, struct relock_hold *hold,
+static void collect(struct relock_acquire *acquire, struct bond *bond, bool nests,
                     struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct taking taking = {.acquire = acquire, .group = relock_group_of(hold->resource)};
+    struct taking taking = {.acquire = acquire, .bond = bond, .nests = nests};
     int r = relock_cancel_new(&taking.call.stop);
 
     if (r == RELOCK_OK) {
-        taking.call.owner = owner_of(&taking);
-        taking.is_vouched = is_vouched(acquire, taking.group, taking.call.owner);
+        taking.call.owner = bond->owner;
+        taking.is_vouched = is_vouched(acquire, bond->group, bond->owner);
         DL_APPEND(relock_local_of(acquire->client)->calls, &taking.call);
         relock_mutex_unlock(&acquire->client->mutex);
         r = take_members_in_time(&taking);
@@ -393,27 +493,19 @@ static void collect(struct relock_acquire *acquire, struct relock_hold *hold,
 
 /* ---- a level ------------------------------------------------------------------------------- */
 
-static void free_bond(struct relock_hold *hold)
-{
-    free(hold->data);
-    hold->data = NULL;
-}
-
 /* Allocates the memberships before the acquire, so that a grant cannot fail for memory. */
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    size_t n = relock_group_of(hold->resource)->n;
-
-    hold->data = calloc(1, sizeof(struct bond) + (n * sizeof(struct membership)));
+    hold->data = new_bond(hold);
     if (hold->data) {
-        collect(acquire, hold, answer);
+        collect(acquire, hold->data, false, answer);
     } else {
         answer->verdict = RELOCK_VERDICT_FAILED;
         answer->result = RELOCK_E_NOMEM;
     }
     if (answer->verdict == RELOCK_VERDICT_FAILED)
-        free_bond(hold);
+        leave_bond(hold);
 }
 
 /* From now on the composite is lost with each of its members. No other thread releases it before.
@@ -421,29 +513,19 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
 static void begin(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_group *group = relock_group_of(hold->resource);
-    struct bond *bond = hold->data;
-    uint64_t number = hold->number;
-    uint64_t owner = hold->owner;
-    unsigned n_missed = 0;
+    struct bond *bond = ref_bond(hold->data, 1);
 
-    hold->data = NULL;
-    atomic_init(&bond->refs, (unsigned)group->n);
-    bond->group = relock_group_ref(group);
-    bond->composite = number;
     relock_owner_command_begin(hold, 0);
     relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < group->n; i++) {
-        struct membership *membership = &bond->memberships[i];
-
-        membership->bond = bond;
-        membership->member = i;
-        if (!group_join(membership, owner)) {
-            n_missed++;
-            group_miss(group, number, i, owner);
+    for (size_t i = 0; i < bond->group->n; i++) {
+        bond->memberships[i].bond = ref_bond(bond, 1);
+        bond->memberships[i].member = i;
+        if (!group_join(bond, i)) {
+            unref_bond(bond);
+            group_miss(bond, i);
         }
     }
-    drop_bond(bond, n_missed); /* if none was missed, the bond may be gone */
+    unref_bond(bond);
     relock_mutex_lock(&client->mutex);
     relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
@@ -468,21 +550,22 @@ static bool is_missing(const struct relock_client *client, const struct relock_l
            (result == RELOCK_E_CLOSED && member->client != client);
 }
 
-/* Releases one level of each member, also if that fails for another. Under no mutex. */
-static int release_members(const struct relock_client *client, const struct relock_hold *hold,
-                           uint64_t deadline_ms)
+/* Releases one level of each member, also if that fails for another; permits with the last level.
+ * Under no mutex. */
+static int release_members(const struct relock_client *client, const struct bond *bond,
+                           bool is_last, uint64_t deadline_ms)
 {
-    struct relock_group *group = relock_group_of(hold->resource);
     bool asks = deadline_ms > 0 && !relock_callback_is_inside();
-    uint64_t owner = hold->owner;
     int r = RELOCK_OK;
 
-    for (size_t i = group->n; i-- > 0;) {
-        struct relock_lock *member = group->members[i];
-        int r_member = group_release(member, owner, deadline_ms, &asks);
+    for (size_t i = bond->group->n; i-- > 0;) {
+        int r_member;
 
-        if (is_missing(client, member, r_member)) {
-            group_miss(group, hold->number, i, owner);
+        if (!is_last && is_semaphore(bond, i))
+            continue;
+        r_member = group_release(bond, i, deadline_ms, &asks);
+        if (is_missing(client, bond->group->members[i], r_member)) {
+            group_miss(bond, i);
             r_member = RELOCK_LOST;
         }
         r = graver(r, r_member);
@@ -493,14 +576,16 @@ static int release_members(const struct relock_client *client, const struct relo
 static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_group *group = relock_group_of(hold->resource);
+    struct bond *bond = ref_bond(hold->data, 1);
     bool is_last = hold->count == 0;
 
-    free_bond(hold);
+    if (is_last)
+        leave_bond(hold);
     relock_mutex_unlock(&client->mutex);
     if (is_last)
-        group_part(group, hold->number, hold->owner);
-    answer->result = release_members(client, hold, deadline_ms);
+        group_part(bond);
+    answer->result = release_members(client, bond, is_last, deadline_ms);
+    unref_bond(bond);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result == RELOCK_LOST)
@@ -521,32 +606,37 @@ static void drop_level(struct relock_client *client, struct relock_hold *hold, u
 static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    collect(acquire, hold, answer);
-    if (answer->verdict != RELOCK_VERDICT_DONE || relock_hold_is_held(hold))
-        return;
-    answer->verdict = RELOCK_VERDICT_FAILED;
-    answer->result = RELOCK_LOST;
-    relock_mutex_unlock(&acquire->client->mutex);
-    (void)release_members(acquire->client, hold,
-                          relock_acquire_limit_ms(acquire, relock_clock_now_ms()));
-    relock_mutex_lock(&acquire->client->mutex);
+    struct bond *bond = ref_bond(hold->data, 1);
+
+    collect(acquire, bond, true, answer);
+    if (answer->verdict == RELOCK_VERDICT_DONE && !relock_hold_is_held(hold)) {
+        answer->verdict = RELOCK_VERDICT_FAILED;
+        answer->result = RELOCK_LOST;
+        relock_mutex_unlock(&acquire->client->mutex);
+        (void)release_members(acquire->client, bond, false,
+                              relock_acquire_limit_ms(acquire, relock_clock_now_ms()));
+        relock_mutex_lock(&acquire->client->mutex);
+    }
+    unref_bond(bond);
 }
 
 /* The levels that are left, without asking. */
 static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_group *group = relock_group_of(hold->resource);
+    struct bond *bond = hold->data; /* NULL: a release has done the rest */
     unsigned count = hold->count;
 
     (void)now_ms;
     hold->count = 0;
-    free_bond(hold);
+    hold->data = NULL;
     relock_mutex_unlock(&client->mutex);
     if (count > 0)
-        group_part(group, hold->number, hold->owner);
+        group_part(bond);
     for (; count > 0; count--)
-        (void)release_members(client, hold, 0);
+        (void)release_members(client, bond, count == 1, 0);
+    if (bond)
+        unref_bond(bond);
     relock_mutex_lock(&client->mutex);
     relock_holds_end(client, hold);
 }
@@ -557,14 +647,18 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
                    uint64_t deadline_ms, struct relock_answer *answer)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_group *group = relock_group_of(hold->resource);
+    struct bond *bond = ref_bond(hold->data, 1);
 
     relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < group->n && answer->result == RELOCK_OK; i++) {
-        answer->result = relock_extend_by(group->members[i], hold->owner, lease_ms, deadline_ms);
-        if (is_missing(client, group->members[i], answer->result))
-            group_miss(group, hold->number, i, hold->owner);
+    for (size_t i = 0; i < bond->group->n && answer->result == RELOCK_OK; i++) {
+        struct relock_lock *member = bond->group->members[i];
+
+        answer->result = relock_extend_by(member, bond->owner, bond->memberships[i].number,
+                                          lease_ms, deadline_ms);
+        if (is_missing(client, member, answer->result))
+            group_miss(bond, i);
     }
+    unref_bond(bond);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result < 0)
@@ -575,21 +669,23 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
 static uint64_t check(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_group *group = relock_group_of(hold->resource);
+    struct bond *bond = ref_bond(hold->data, 1);
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t valid_ms = UINT64_MAX;
     bool is_held = true;
 
     relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < group->n && is_held; i++) {
+    for (size_t i = 0; i < bond->group->n && is_held; i++) {
+        struct relock_lock *member = bond->group->members[i];
         struct relock_grant grant;
-        int r = relock_check(group->members[i], hold->owner, &grant);
+        int r = relock_check_by(member, bond->owner, bond->memberships[i].number, &grant);
 
-        is_held = !is_missing(client, group->members[i], r);
+        is_held = !is_missing(client, member, r);
         if (!is_held)
-            group_miss(group, hold->number, i, hold->owner);
+            group_miss(bond, i);
         valid_ms = relock_clock_sooner(valid_ms, grant.valid_ms);
     }
+    unref_bond(bond);
     relock_mutex_lock(&client->mutex);
     return relock_clock_after(now_ms, valid_ms);
 }

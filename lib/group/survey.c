@@ -386,7 +386,7 @@ static void find_hold(struct relock_survey_question *question, uint64_t owner)
 
     if (!relock_client_enter(client, false, &guard))
         return;
-    hold = relock_resource_find(question->lock->resource, owner);
+    hold = relock_resource_find_any(question->lock->resource, owner);
     if (hold) {
         question->number = hold->number;
         question->count = hold->count;
@@ -567,6 +567,8 @@ static int judge(const struct relock_survey *survey, unsigned count,
 
         if (r < 0)
             return r;
+        if (group->members[i]->resource->kind->has_permits && member.own_count > 0)
+            member.own_count = count; /* further levels have taken no permits */
         relock_opinion_add(inspection, &member, relock_lock_name(group->members[i]));
         questions += answers_n(questions);
     }

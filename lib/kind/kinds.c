@@ -5,8 +5,7 @@
 #include "kind/kinds.h"
 #include "lock/state/lock.h"
 
-/* ---- a hash in Redis: the format of Redisson's RLock ------------------------------------------
- */
+/* ---- a hash in Redis: the format of Redisson's RLock ---------------------------------------- */
 
 #define HASH                                                                               \
     .operations = &relock_command_operations, .renew = &relock_script_renew,               \
@@ -73,8 +72,7 @@ int relock_fairlock_new(struct relock_client *client, const char *name, struct r
     return relock_lock_make(client, &fair, name, lock);
 }
 
-/* ---- a string in Redis ------------------------------------------------------------------------
- */
+/* ---- a string in Redis ---------------------------------------------------------------------- */
 
 /*
  * Plain locks: a string with a random value, as the documentation of Redis describes it and other
@@ -98,8 +96,7 @@ int relock_plainlock_new(struct relock_client *client, const char *name, struct 
     return relock_lock_make(client, relock_kind_plain(client), name, lock);
 }
 
-/* ---- settings of a kind -----------------------------------------------------------------------
- */
+/* ---- settings of a kind --------------------------------------------------------------------- */
 
 #define PAUSE_MAX_MS 3600000
 

@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-/* ---- those whose waiters do not poll soon ---------------------------------------------------
- */
+/* ---- those whose waiters do not poll soon --------------------------------------------------- */
 
 /* A plain lock that is broken tells the same: scripts/like_guess.lua. */
 
@@ -38,8 +37,7 @@ static const struct relock_kind spring_integration = {
     .announcement = &(const struct relock_announcement){"publish", "%p-channel:%k", "%k"},
 };
 
-/* ---- libraries -------------------------------------------------------------------------------
- */
+/* ---- libraries ------------------------------------------------------------------------------ */
 
 /* The key is the texts of three columns and the name. The parameter is the default; "" means that
  * the library has none, so the caller must give one; NULL, that the key has no parameter. The last
@@ -48,6 +46,7 @@ static const struct relock_kind spring_integration = {
 #define UUID "........-....-....-....-............"
 #define UUID1_HEX "............1..................."
 #define BASE64_OF_18 "........................"
+#define DIGITS_OF_MS "............." /* since 1970 */
 
 #define LIBRARIES(XX)                                                                          \
     XX("bsm-redislock", "", NULL, "", NULL, NULL)                                              \
@@ -55,6 +54,7 @@ static const struct relock_kind spring_integration = {
     XX("node-redlock", "", NULL, "", NULL, NULL)                                               \
     XX("pottery", "redlock:", NULL, "", NULL, UUID)                                            \
     XX("python-redis-lock", "lock:", NULL, "", &python_redis_lock, BASE64_OF_18)               \
+    XX("redis-lock", "lock.", NULL, "", NULL, DIGITS_OF_MS)                                    \
     XX("redis-py", "", NULL, "", NULL, UUID1_HEX)                                              \
     XX("redis-semaphore", "mutex:", NULL, "", NULL, UUID)                                      \
     XX("redlock-py", "", NULL, "", NULL, NULL)                                                 \
@@ -95,8 +95,7 @@ static const struct library *find(const char *name, size_t len)
     return NULL;
 }
 
-/* ---- of which library is it? ----------------------------------------------------------------
- */
+/* ---- of which library is it? ---------------------------------------------------------------- */
 
 /* In a form, a dot is any character but =, and a `*` at the end any text. */
 static bool has_form(const char *form, const char *text)
@@ -117,8 +116,7 @@ static bool skip(const char **text, const char *word)
     return true;
 }
 
-/* Where a library has a word of its own before the parameter, this may be another than by default.
- */
+/* If a library has a word of its own before the parameter, this may be other than the default. */
 static bool has_key(const struct library *library, const char *key)
 {
     if (!skip(&key, library->before))
@@ -146,8 +144,7 @@ const char *relock_like_library(const char *key, const char *token)
     return "";
 }
 
-/* ---- such locks ------------------------------------------------------------------------------
- */
+/* ---- such locks ----------------------------------------------------------------------------- */
 
 /* The part of the key before the name: RELOCK_NAME_MAX bytes at most, without a NUL. */
 struct prefix {

@@ -22,9 +22,10 @@
 #include "redis/server/reply.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 static const struct relock_named_failure failures[] = {
-    {"unset", RELOCK_E_NO_PERMITS, "no program has set how many permits there are"},
+    {"unset", RELOCK_E_NO_PERMITS, "call relock_semaphore_init() once before"},
     {"too many", RELOCK_E_INVALID, "the semaphore has fewer permits than that in all"},
     {NULL, RELOCK_OK, NULL},
 };
@@ -85,11 +86,12 @@ static int run(struct relock_lock *lock, const char *verb, uint64_t n,
     r = relock_call_run(&request.call, lock->client->topology, deadline_ms);
     if (r == RELOCK_OK && !relock_semaphore_reply(request.call.reply, permits, done)) {
         r = RELOCK_E_SERVER;
-        relock_lock_log(lock, 0, "the reply to a script about its permits cannot be read", 0, "");
-    } else if (r < 0) {
+        (void)snprintf(request.call.why, RELOCK_WHY_MAX,
+                       "the key has the number of no semaphore, or the reply cannot be read");
+    }
+    if (r < 0)
         relock_lock_log(lock, relock_owner_self(), "its permits were not read or set", r,
                         request.call.why);
-    }
     *unanswered = request.call.unanswered;
     relock_call_end(&request.call);
     return r;

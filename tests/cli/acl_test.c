@@ -383,6 +383,8 @@ static void settings_that_need_further_rights_add_them(void **state)
         {"db=3", "+ping", "+select"},
         {"rediss+cluster://h", "+spublish", "+select"},
         {"redis+cluster://h/2?pubsub=plain", "+asking", "+spublish"},
+        {"valkeys+cluster://h", "+spublish", "+select"},
+        {"valkey+sentinel://h/3/0", "+ping", "+select"},
     };
     struct fixture *f = *state;
     struct tool *tool;

@@ -171,6 +171,19 @@ static void a_lease_that_does_not_end_is_bad(void **state)
     server_stop(standing);
 }
 
+static void a_name_that_leaves_no_room_for_others_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char name[4097];
+    struct tool *tool;
+
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    tool = tool_start(f, "doctor", "--name", name);
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "--name: at most "));
+}
+
 static void a_server_that_is_not_there_is_bad(void **state)
 {
     struct fixture *f = *state;
@@ -288,6 +301,8 @@ static void a_bench_counts_pairs(void **state)
     assert_true(tool_printed_json(tool));
     assert_non_null(strstr(tool_out(tool), "\"threads\": 3"));
     assert_tool(f, 125, "bench", "--threads", "0");
+    assert_tool(f, 125, "bench", "--threads", "4294967297");
+    assert_tool(f, 125, "bench", "--threads", "3x");
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
@@ -310,6 +325,7 @@ int main(void)
         TOOL_TEST(an_answer_to_time_that_is_no_time_is_not_taken_for_one),
         TOOL_TEST(what_info_does_not_say_is_not_fine),
         TOOL_TEST(a_lease_that_does_not_end_is_bad),
+        TOOL_TEST(a_name_that_leaves_no_room_for_others_is_refused),
         TOOL_TEST(a_server_that_is_not_there_is_bad),
         TOOL_TEST(a_slow_network_is_not_bad),
         TOOL_TEST(a_bench_counts_pairs),

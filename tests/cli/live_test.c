@@ -21,6 +21,18 @@ static void watch_prints_an_object_for_each_change(void **state)
     assert_int_equal(tool_wait(tool), 128 + SIGINT);
 }
 
+/* As `relock watch orders | grep -m1 free` in a script. */
+static void watch_ends_with_its_reader(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool =
+        tool_start(f, "run", "other", "-c",
+                   RELOCK_TOOL " watch --interval 20ms orders | head -n 1; echo has ended");
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_says(tool, "has ended"));
+}
+
 static void watch_outlives_the_server(void **state)
 {
     struct fixture *f = *state;
@@ -75,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TOOL_TEST(watch_prints_an_object_for_each_change),
+        TOOL_TEST(watch_ends_with_its_reader),
         TOOL_TEST(watch_outlives_the_server),
         TOOL_TEST(top_shows_news_on_a_terminal_until_ctrl_c),
         TOOL_TEST(without_a_server_each_says_that_it_failed),

@@ -4,6 +4,7 @@
 #include "support/peer.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LEASE_MS 30000
@@ -66,6 +67,25 @@ static void a_name_that_no_lock_can_have_is_refused(void **state)
 }
 
 /* Its output must not go to a connection that got the number of stdout. */
+/* The name may come from a request. */
+static void a_name_cannot_write_to_the_terminal(void **state)
+{
+    static const char name[] = "a\033]0;title\007\nb", shown[] = "a\\x1b]0;title\\x07\\x0ab: ";
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, name, PEER, LEASE_MS));
+    tool = tool_start(f, "run", "-n", name, "true");
+    assert_int_equal(tool_wait(tool), 124);
+    assert_non_null(strstr(tool_err(tool), shown));
+    assert_true(peer_unlock(f->probe, name, PEER));
+    assert_int_equal(probe_int(f->probe, "RPUSH %s x", name), 1);
+    tool = tool_start(f, "run", "--fair", "-n", name, "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_null(strchr(tool_err(tool), '\033'));
+    assert_int_equal(probe_int(f->probe, "DEL %s", name), 1);
+}
+
 static void several_locks_are_held_together(void **state)
 {
     struct fixture *f = *state;
@@ -159,7 +179,24 @@ static void closed_standard_descriptors_are_no_connections(void **state)
 
     assert_int_equal(tool_wait(tool), 0);
     assert_string_equal(tool_out(tool), "list: 125\nrun: 0\n");
-    assert_string_equal(tool_err(tool), "");
+    assert_string_equal(tool_err(tool), "relock: cannot write to stdout: Bad file descriptor\n");
+}
+
+static void what_cannot_be_written_is_a_failure(void **state)
+{
+    static const char *const words[] = {"--version", "help", "list --help", "list", "acl plain"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        char command[512];
+        struct tool *tool;
+
+        snprintf(command, sizeof(command), RELOCK_TOOL " %s >/dev/full", words[i]);
+        tool = tool_start(f, "run", "orders", "-c", command);
+        assert_int_equal(tool_wait(tool), 125);
+        assert_string_equal(tool_err(tool),
+                            "relock: cannot write to stdout: No space left on device\n");
+    }
 }
 
 static void the_command_knows_the_lock(void **state)
@@ -225,7 +262,8 @@ static void a_lock_of_another_library_is_named_as_there(void **state)
 
     tool = tool_start(f, "run", "--like", "spring", "orders", "true");
     assert_int_equal(tool_wait(tool), 125);
-    assert_non_null(strstr(tool_err(tool), "is none of bsm-redislock"));
+    assert_non_null(strstr(tool_err(tool), "--like: `library` is none of bsm-redislock"));
+    assert_null(strstr(tool_err(tool), "relock_plainlock_like"));
     assert_tool(f, 125, "run", "--plain", "--like", "redis-py", "orders", "true");
     assert_tool(f, 125, "run", "--like", "redis-py", "--fair", "orders", "true");
 }
@@ -279,12 +317,14 @@ int main(void)
         TOOL_TEST(a_command_that_cannot_run_has_a_status_of_its_own),
         TOOL_TEST(wrong_usage_and_no_server_have_a_status_of_their_own),
         TOOL_TEST(a_name_that_no_lock_can_have_is_refused),
+        TOOL_TEST(a_name_cannot_write_to_the_terminal),
         TOOL_TEST(several_locks_are_held_together),
         TOOL_TEST(a_shell_runs_a_command_in_one_word),
         TOOL_TEST(an_option_of_the_command_is_no_name),
         TOOL_TEST(a_program_is_no_further_name),
         TOOL_TEST(help_and_version_have_short_forms),
         TOOL_TEST(closed_standard_descriptors_are_no_connections),
+        TOOL_TEST(what_cannot_be_written_is_a_failure),
         TOOL_TEST(the_command_knows_the_lock),
         TOOL_TEST(the_lock_is_held_while_the_command_runs),
         TOOL_TEST(each_kind_is_that_of_the_library),

@@ -40,6 +40,15 @@ static int run_with(struct fixture *f, const char *password, const char *file)
     return status;
 }
 
+/* The tool fails because of its settings. `wanted` is in what it says, and `library` is not. */
+static void assert_says(struct tool *tool, const char *wanted, const char *library)
+{
+    assert_int_equal(tool_wait(tool), 125);
+    if (!strstr(tool_err(tool), wanted) || strstr(tool_err(tool), library) ||
+        strstr(tool_err(tool), "cannot connect"))
+        fail_msg("%s: %s", wanted, tool_err(tool));
+}
+
 static void a_password_comes_from_a_variable_or_a_file(void **state)
 {
     struct fixture *f = *state;
@@ -56,7 +65,13 @@ static void a_password_comes_from_a_variable_or_a_file(void **state)
     assert_int_equal(run_with(f, NULL, path), 0);
     assert_int_equal(setenv("RELOCK_USER", USER, 1), 0);
     assert_tool(f, 0, "run", "--password-file", path, "orders", "true");
-    assert_tool(f, 125, "run", "--password-file", "/no/such/file", "orders", "true");
+    assert_says(tool_start(f, "run", "--password-file", "/no/such/file", "orders", "true"),
+                "/no/such/file: No such file or directory", "WRONGPASS");
+    assert_says(tool_start(f, "run", "--password-file", "/tmp", "orders", "true"),
+                "/tmp: Is a directory", "WRONGPASS");
+    write_file(path, "\nsecret\n");
+    assert_says(tool_start(f, "run", "--password-file", path, "orders", "true"),
+                "its first line is empty", "WRONGPASS");
     unsetenv("RELOCK_USER");
     unlink(path);
     assert_int_equal(probe_int(f->probe, "ACL DELUSER " USER), 1);
@@ -80,15 +95,6 @@ static void an_empty_variable_is_not_set(void **state)
             fail_msg("%s: %s", names[i], tool_err(tool));
         unsetenv(names[i]);
     }
-}
-
-/* The tool fails because of its settings. `wanted` is in what it says, and `library` is not. */
-static void assert_says(struct tool *tool, const char *wanted, const char *library)
-{
-    assert_int_equal(tool_wait(tool), 125);
-    if (!strstr(tool_err(tool), wanted) || strstr(tool_err(tool), library) ||
-        strstr(tool_err(tool), "cannot connect"))
-        fail_msg("%s: %s", wanted, tool_err(tool));
 }
 
 static void wrong_settings_are_named_as_the_tool_names_them(void **state)

@@ -79,6 +79,7 @@ static void list_sorts_and_top_counts(void **state)
     tool = tool_start(f, "list");
     assert_int_equal(tool_wait(tool), 0);
     assert_true(strstr(tool_out(tool), "\na") < strstr(tool_out(tool), "\nb"));
+    assert_null(strstr(tool_out(tool), " \n"));
     tool = tool_start(f, "top");
     assert_int_equal(tool_wait(tool), 0);
     assert_true(strstr(tool_out(tool), "\nb") < strstr(tool_out(tool), "\na"));
@@ -291,6 +292,7 @@ static void a_semaphore_shows_its_permits(void **state)
     assert_int_equal(tool_wait(tool), 0);
     assert_non_null(strstr(tool_out(tool), "semaphore  3 of 5 out  mill and 1 more"));
     assert_non_null(strstr(tool_out(tool), "  2 out       mill "));
+    assert_null(strstr(tool_out(tool), " \n"));
     assert_non_null(strstr(tool_out(tool), "\n  " PEER_PERMIT_HEX "             1 out       "));
     tool = tool_start(f, "list");
     assert_int_equal(tool_wait(tool), 0);

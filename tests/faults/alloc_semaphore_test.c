@@ -122,6 +122,68 @@ static void the_number_is_set_or_not(void **state)
                &(struct scene){.whose = ALLOC_MINE, .before = make, .act = set, .after = drop});
 }
 
+/* ---- as a member --------------------------------------------------------------------------- */
+
+static struct relock_lock *both;
+
+static void make_both(struct trial *trial)
+{
+    make(trial);
+    assert_result(relock_multilock_new((struct relock_lock *[]){semaphore, trial->lock}, 2, &both),
+                  RELOCK_OK);
+}
+
+static int take_both(struct trial *trial)
+{
+    (void)trial;
+    return relock_acquire(both, NULL, NULL);
+}
+
+static void has_both_or_none(struct trial *trial, int result)
+{
+    assert_result(relock_check(both, 0, NULL), result == RELOCK_OK ? RELOCK_OK : RELOCK_NOT_OWNER);
+    while (relock_unlock(both) != RELOCK_NOT_OWNER)
+        ;
+    assert_result(relock_check(trial->lock, 0, NULL), RELOCK_NOT_OWNER);
+    both = relock_lock_free(both);
+    drop(trial, result);
+}
+
+static void a_multi_lock_has_its_permit_or_nothing(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = make_both,
+                                      .act = take_both,
+                                      .after = has_both_or_none});
+}
+
+static void make_and_take_both(struct trial *trial)
+{
+    make_both(trial);
+    assert_result(take_both(trial), RELOCK_OK);
+}
+
+static void has_one_level_or_two(struct trial *trial, int result)
+{
+    struct relock_grant grant;
+
+    assert_result(relock_check(both, 0, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, result == RELOCK_OK ? 2 : 1);
+    assert_int_equal(probe_int(trial->f->probe, "GET pages"), N_PERMITS - 1);
+    while (relock_unlock(both) != RELOCK_NOT_OWNER)
+        ;
+    both = relock_lock_free(both);
+    drop(trial, result);
+}
+
+static void a_further_level_keeps_its_permit(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = make_and_take_both,
+                                      .act = take_both,
+                                      .after = has_one_level_or_two});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +192,8 @@ int main(void)
         TRIAL_TEST(a_wait_for_permits_leaves_nothing),
         TRIAL_TEST(permits_go_back),
         TRIAL_TEST(the_number_is_set_or_not),
+        TRIAL_TEST(a_multi_lock_has_its_permit_or_nothing),
+        TRIAL_TEST(a_further_level_keeps_its_permit),
     };
 
     return TRIAL_TESTS_RUN(tests);

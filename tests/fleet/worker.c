@@ -132,7 +132,9 @@ static void let_pass(uint64_t us)
 
 static int lock(const struct order *order, uint64_t *token)
 {
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = order->owner->number};
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER,
+                             .owner = order->owner->number,
+                             .permits = order->handle->kind->make == new_semaphore};
     struct relock_grant grant = {0};
     int r = relock_acquire(order->handle->lock, &how, &grant);
 

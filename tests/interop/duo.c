@@ -24,6 +24,7 @@ static const struct library libraries[] = {
     {"django-redis", "django-redis", ":1:", false, NULL},
     {"pottery", "pottery", "redlock:", false, NULL},
     {"python-redis-lock", "python-redis-lock", "lock:", false, NULL},
+    {"redis-lock", "redis-lock", "lock.", true, NULL},
     {"redis-semaphore", "redis-semaphore", "mutex:", true, NULL},
     {"redlock-py", "redlock-py", "", true, NULL},
     {"redlock-universal", "redlock-universal", "", false, NULL},
@@ -157,6 +158,11 @@ const char *duo_key(const char *name)
 
     snprintf(key, sizeof(key), "%s%s", chosen->before, name);
     return key;
+}
+
+bool duo_compares(void)
+{
+    return strcmp(chosen->name, "redis-lock") != 0;
 }
 
 void duo_release_lost(struct duo *d, const char *thread)

@@ -82,6 +82,10 @@ const char *duo_key(const char *name);
 /* The thread releases "orders", which it no longer holds. Not every library says so. */
 void duo_release_lost(struct duo *d, const char *thread);
 
+/* Whether a release of the library leaves the hold of another alone. If not, it does so only after
+ * the end of its own lease, by its own clock. */
+bool duo_compares(void);
+
 /* The size of a quorum: commands to the other servers may still be in flight. */
 size_t duo_quorum(const struct duo *d);
 

@@ -19,6 +19,7 @@ static const struct row {
     {"node-redlock", "", "plain?", NULL},
     {"pottery", "redlock:", "plain (pottery)", NULL},
     {"python-redis-lock", "lock:", "plain (python-redis-lock)", NULL},
+    {"redis-lock", "lock.", "plain (redis-lock)", NULL},
     {"redis-py", "", "plain (redis-py)", NULL},
     {"redis-semaphore", "mutex:", "plain (redis-semaphore)", NULL},
     {"redlock-py", "", "plain?", NULL},

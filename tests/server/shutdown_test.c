@@ -201,7 +201,8 @@ static void a_wait_ends_with_the_last_hold(struct fixture *f, bool is_lost)
     struct relock_client *client = woken_client(f);
     struct relock_lock *from = fixture_lock(f, client, "from");
     struct relock_lock *to = fixture_lock(f, client, "to");
-    struct relock_how how = {.owner = relock_owner_new(), .wait_ms = RELOCK_FOREVER};
+    struct relock_how how = {
+        .owner = relock_owner_new(), .wait_ms = RELOCK_FOREVER, .permits = kind_now()->permits};
     struct actor *waiting = actor_start();
 
     assert_true(peer_lock(f->probe, "to", PEER, PEER_LEASE_MS));
@@ -239,8 +240,9 @@ static void asynchronous_calls_of_an_owner_with_a_hold_go_on(void **state)
     struct relock_lock *to = kind_lock(f, client, "to");
     struct relock_lock *last = kind_lock(f, client, "last");
     struct relock_events *events = reactor_events(client);
-    struct relock_how how = {.owner = relock_owner_new(), .wait_ms = RELOCK_FOREVER};
-    struct relock_how bare = {.wait_ms = RELOCK_FOREVER};
+    struct relock_how how = {
+        .owner = relock_owner_new(), .wait_ms = RELOCK_FOREVER, .permits = kind_now()->permits};
+    struct relock_how bare = {.wait_ms = RELOCK_FOREVER, .permits = kind_now()->permits};
     struct outcome waits, refused;
     uint64_t owner;
 

@@ -23,7 +23,7 @@ static void calls_are_counted_by_their_result(void **state)
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .permits = kind_now()->permits};
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     relock_cancel_fire(how.cancel);

@@ -17,14 +17,14 @@ static int new_semaphore(struct relock_client *client, const char *name, struct 
 }
 
 const struct kind kinds[KINDS_ALL_N] = {
-    [KIND_REENTRANT] = {"reentrant", relock_lock_new, false},
-    [KIND_FENCED] = {"fenced", relock_fencedlock_new, false},
-    [KIND_SPIN] = {"spin", relock_spinlock_new, false},
-    [KIND_FAIR] = {"fair", relock_fairlock_new, false},
-    [KIND_PLAIN] = {"plain", relock_plainlock_new, true},
-    [KIND_READ] = {"read", relock_rdlock_new, false},
-    [KIND_WRITE] = {"write", relock_wrlock_new, false},
-    [KIND_SEMAPHORE] = {"semaphore", new_semaphore, true},
+    [KIND_REENTRANT] = {"reentrant", relock_lock_new, false, 0},
+    [KIND_FENCED] = {"fenced", relock_fencedlock_new, false, 0},
+    [KIND_SPIN] = {"spin", relock_spinlock_new, false, 0},
+    [KIND_FAIR] = {"fair", relock_fairlock_new, false, 0},
+    [KIND_PLAIN] = {"plain", relock_plainlock_new, true, 0},
+    [KIND_READ] = {"read", relock_rdlock_new, false, 0},
+    [KIND_WRITE] = {"write", relock_wrlock_new, false, 0},
+    [KIND_SEMAPHORE] = {"semaphore", new_semaphore, true, 1},
 };
 
 static const struct kind *now = &kinds[KIND_REENTRANT];
@@ -189,5 +189,6 @@ int kinds_end_semaphore(void **state)
 
     server_resume(f->server);
     probe_int(f->probe, "EVAL %s 0", script);
+    kind_choose(KIND_REENTRANT);
     return fixture_end_fenced(state);
 }

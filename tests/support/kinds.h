@@ -17,7 +17,8 @@
 struct kind {
     const char *name;
     fixture_constructor_fn *constructor;
-    bool is_string; /* in Redis a token, without levels; else a hash */
+    bool is_string;   /* in Redis a token, without levels; else a hash */
+    uint64_t permits; /* of an acquire: see struct relock_how */
 };
 
 enum kind_no {

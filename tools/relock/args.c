@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX 4096
 #define DAY_MS UINT64_C(86400000)
 #define TEN_YEARS_MS (3650 * DAY_MS)
 
@@ -42,7 +41,7 @@ void args_take(struct args *args, int letter)
         break;
     case 'h':
         (void)fputs(args->command->help, stdout);
-        exit(fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED);
+        exit(STATUS_OK);
     default: /* getopt_long() has said what is wrong */
         (void)fprintf(stderr, "see `relock %s --help`\n", args->command->name);
         exit(STATUS_FAILED);
@@ -51,8 +50,8 @@ void args_take(struct args *args, int letter)
 
 const char *args_name(const struct args *args, const char *text)
 {
-    if (!*text || strlen(text) > NAME_MAX)
-        args_refuse(args, "the name of a lock has 1 to %d bytes", NAME_MAX);
+    if (!*text || strlen(text) > ARGS_NAME_MAX)
+        args_refuse(args, "the name of a lock has 1 to %d bytes", ARGS_NAME_MAX);
     return text;
 }
 
@@ -68,7 +67,8 @@ uint64_t args_duration(const struct args *args, const char *option, const char *
     for (size_t i = 0; end && i < sizeof(units) / sizeof(*units); i++)
         if (strcmp(end, units[i].name) == 0 && number <= TEN_YEARS_MS / units[i].ms)
             return number * units[i].ms;
-    args_refuse(args, "%s: `%s` is no time, such as 500ms, 30s, 5m, 2h or 1d", option, text);
+    args_refuse(args, "%s: `%s` is no time up to ten years, such as 500ms, 30s, 5m, 2h or 1d",
+                option, text);
 }
 
 unsigned args_number(const struct args *args, const char *option, const char *text, unsigned most)

@@ -42,6 +42,9 @@ enum { ARGS_URL = 256, ARGS_PASSWORD_FILE, ARGS_JSON, ARGS_OWN };
  * STATUS_FAILED if the option is unknown. */
 void args_take(struct args *args, int letter);
 
+/* The longest name of a lock. */
+#define ARGS_NAME_MAX 4096
+
 /* Returns the name of a lock, or exits if no lock can have it. */
 const char *args_name(const struct args *args, const char *text);
 

@@ -46,7 +46,7 @@ static void read_options(struct bench *bench, int argc, char **argv)
 
     while ((letter = getopt_long(argc, argv, "t:d:" ARGS_LETTERS, known, NULL)) >= 0)
         if (letter == BENCH_THREADS)
-            bench->n_threads = (unsigned)strtoul(optarg, NULL, 10);
+            bench->n_threads = args_number(&bench->args, "--threads", optarg, MOST_THREADS);
         else if (letter == BENCH_DURATION)
             bench->duration_ms = args_duration(&bench->args, "--duration", optarg);
         else if (letter == BENCH_SHARED)
@@ -55,8 +55,8 @@ static void read_options(struct bench *bench, int argc, char **argv)
             args_take(&bench->args, letter);
     if (optind < argc)
         args_refuse(&bench->args, "it takes no argument");
-    if (bench->n_threads < 1 || bench->n_threads > MOST_THREADS)
-        args_refuse(&bench->args, "--threads: 1 to %d", MOST_THREADS);
+    if (bench->n_threads == 0)
+        args_refuse(&bench->args, "--threads: at least 1");
 }
 
 static void *work(void *arg)
@@ -143,7 +143,6 @@ static int print(const struct bench *bench, const struct worker *workers, uint64
     uint64_t n_pairs = 0;
     size_t n;
     uint32_t *times = sort_times(bench, workers, &n);
-    bool done;
 
     for (unsigned i = 0; i < bench->n_threads; i++)
         n_pairs += workers[i].n_pairs;
@@ -156,10 +155,10 @@ static int print(const struct bench *bench, const struct worker *workers, uint64
     report_number(report, times[n / 2]);
     report_number(report, times[n * 99 / 100]);
     report_number(report, times[n - 1]);
-    done = report_print(report, false);
+    (void)report_print(report, false);
     report_free(report);
     free(times);
-    return done ? STATUS_OK : STATUS_FAILED;
+    return STATUS_OK;
 }
 
 static int run_bench(const struct command *self, int argc, char **argv)

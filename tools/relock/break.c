@@ -28,14 +28,12 @@ struct breaking {
     struct relock_client *client;
 };
 
-typedef int constructor_fn(struct relock_client *client, const char *name,
-                           struct relock_lock **lock);
-
 static void read_permit(struct breaking *breaking, const char *id)
 {
     size_t len = strlen(id);
 
-    if (len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX || strspn(id, "0123456789abcdef") != len)
+    if (len == 0 || len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX ||
+        strspn(id, "0123456789abcdef") != len)
         args_refuse(&breaking->args,
                     "--permit: `%s` is not the id of a permit: digits as in `relock status`", id);
     breaking->permit = id;

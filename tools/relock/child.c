@@ -92,6 +92,12 @@ int child_start(struct child *child, char **command, int death_signal)
     return error;
 }
 
+/* To the command, or to its process group. */
+static void forward(const struct child *child, int number)
+{
+    (void)kill(child->has_own_group ? -child->pid : child->pid, number);
+}
+
 int child_hear(struct child *child)
 {
     struct signalfd_siginfo info;
@@ -104,19 +110,14 @@ int child_hear(struct child *child)
         return offspring_reap(child->pid) ? 0 : -1;
     /* The terminal sends its signals to the whole group itself. */
     if (child->pid > 0 && (child->has_own_group || info.ssi_code != SI_KERNEL))
-        child_signal(child, number);
+        forward(child, number);
     return number;
-}
-
-void child_signal(const struct child *child, int number)
-{
-    (void)kill(child->has_own_group ? -child->pid : child->pid, number);
 }
 
 void child_end(const struct child *child, int number)
 {
     if (child->has_own_group)
-        child_signal(child, number);
+        forward(child, number);
     else
         offspring_signal(child->pid, number);
 }

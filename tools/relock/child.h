@@ -42,9 +42,6 @@ int child_start(struct child *child, char **command, int death_signal);
  */
 int child_hear(struct child *child);
 
-/* To the command, or to its process group. */
-void child_signal(const struct child *child, int number);
-
 /* To the command and all processes that it has started in its process group. */
 void child_end(const struct child *child, int number);
 

@@ -63,6 +63,8 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
             args_take(&doctor->args, letter);
     if (optind + 1 < argc)
         args_refuse(&doctor->args, "one url at most");
+    if (strlen(doctor->name) > TRIALS_NAME_MAX)
+        args_refuse(&doctor->args, "--name: at most %d bytes", TRIALS_NAME_MAX);
     if (optind < argc)
         doctor->args.url = argv[optind];
     if (!doctor->kinds[0])

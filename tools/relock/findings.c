@@ -1,5 +1,6 @@
 #include "findings.h"
 
+#include "must.h"
 #include "report.h"
 #include "statuses.h"
 #include "text.h"
@@ -18,9 +19,7 @@ void findings_add(struct findings *findings, enum finding_state state, const cha
 
     if (findings->n == findings->size) {
         findings->size = findings->size ? 2 * findings->size : 32;
-        findings->all = realloc(findings->all, findings->size * sizeof(*findings->all));
-        if (!findings->all)
-            abort();
+        findings->all = must(realloc(findings->all, findings->size * sizeof(*findings->all)));
     }
     finding = &findings->all[findings->n++];
     finding->state = state;
@@ -85,5 +84,5 @@ int findings_print(const struct findings *findings, bool is_json)
         print_json(findings);
     else
         print_for_people(findings);
-    return fflush(stdout) == 0 && !ferror(stdout) ? status : STATUS_FAILED;
+    return status;
 }

@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "lock_list.h"
+#include "text.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -69,9 +70,11 @@ static bool bear(struct hold *hold, int result)
 {
     if (patience_left(&hold->patience) == 0)
         return false;
-    if (!hold->tells_outage && !hold->options->is_quiet)
-        (void)fprintf(stderr, "relock run: %s: %s; trying again\n", hold->options->title,
-                      relock_strerror(result));
+    if (!hold->tells_outage && !hold->options->is_quiet) {
+        text_begin("run", hold->options->title);
+        (void)fprintf(stderr, "%s; trying again", relock_strerror(result));
+        text_end();
+    }
     hold->tells_outage = true;
     return patience_pause(&hold->patience);
 }
@@ -185,12 +188,12 @@ static int agree_on_number(struct hold *hold)
     return hold->has_other_number ? RELOCK_E_INVALID : RELOCK_OK;
 }
 
-static bool is_renewed(const struct hold *hold)
+/* With a fixed lease, a second level has the watchdog renew the hold if it lasts longer. */
+static bool has_two_levels(const struct hold *hold)
 {
     return hold->how.lease_ms > 0;
 }
 
-/* With a fixed lease, a second level has the watchdog renew the hold if it lasts longer. */
 static int attempt(struct hold *hold)
 {
     struct relock_how again = hold->how;
@@ -200,7 +203,7 @@ static int attempt(struct hold *hold)
     if (hold->how.wait_ms == 0 && hold->patience.wait_ms > 0)
         hold->how.wait_ms = 1; /* 0 would give a silent server more time */
     r = relock_acquire(hold->lock, &hold->how, &hold->grant);
-    if (r != RELOCK_OK || !is_renewed(hold))
+    if (r != RELOCK_OK || !has_two_levels(hold))
         return r;
     again.lease_ms = 0;
     r = relock_acquire(hold->lock, &again, NULL);
@@ -209,33 +212,41 @@ static int attempt(struct hold *hold)
     return r;
 }
 
-/* No lock, or no semaphore if that is wanted. */
-static bool is_of_other_kind(const struct hold *hold, int kind)
+static const char *obstacle_of(const struct hold *hold, int kind)
 {
+    bool wants_permits = hold->options->n_permits > 0;
+
     switch (kind) {
+    case RELOCK_KIND_NONE:
+        return NULL;
     case RELOCK_KIND_SEMAPHORE:
     case RELOCK_KIND_MAYBE_SEMAPHORE:
     case RELOCK_KIND_MAYBE_LATCH:
     case RELOCK_KIND_NUMBER:
-        return hold->options->n_permits == 0;
-    case RELOCK_KIND_FOREIGN:
-    case RELOCK_KIND_OTHER:
-        return true;
+        return wants_permits ? NULL
+                             : "its key is a number, as that of a semaphore: use another name, or "
+                               "--permits";
     default:
-        return hold->options->n_permits > 0 && kind != RELOCK_KIND_NONE;
+        if (wants_permits)
+            return "its key has data that is no semaphore, such as a lock of another kind: use "
+                   "another name, or wait until the key is gone";
+        return kind == RELOCK_KIND_FOREIGN ? "a lock of another library that relock cannot share "
+                                             "has this name"
+               : kind == RELOCK_KIND_OTHER
+                   ? "its key has data that is no lock: use another name, or delete the key"
+                   : NULL;
     }
 }
 
-bool hold_has_other_data(const struct hold *hold)
+const char *hold_obstacle(const struct hold *hold)
 {
     struct lock_list list = {0};
-    bool has = false;
+    const char *obstacle = NULL;
 
-    for (size_t i = 0; i < hold->options->n_names && !has; i++)
-        has = lock_list_find_name(&list, hold->client, hold->options->names[i]) == RELOCK_OK &&
-              list.n > 0 && is_of_other_kind(hold, list.rows[list.n - 1].kind);
+    if (lock_list_find_name(&list, hold->client, hold_title(hold)) == RELOCK_OK)
+        obstacle = obstacle_of(hold, list.rows[0].kind);
     lock_list_free(&list);
-    return has;
+    return obstacle;
 }
 
 /* RELOCK_E_SERVER may be about this lock alone, as when its key has another type. A client that has
@@ -244,7 +255,7 @@ static bool is_outage(const struct hold *hold, int result)
 {
     return result == RELOCK_E_CONN || result == RELOCK_E_REPLICAS ||
            (result == RELOCK_E_SERVER && patience_left(&hold->patience) > 0 &&
-            !hold_has_other_data(hold) && relock_client_ready(hold->client, NULL) != RELOCK_OK);
+            !hold_obstacle(hold) && relock_client_ready(hold->client, NULL) != RELOCK_OK);
 }
 
 /* A semaphore that was deleted, or whose server lost its data, gets its number again. */
@@ -309,6 +320,7 @@ bool hold_begin(struct hold *hold, const struct run_options *options)
     hold->how.owner = relock_owner_new();
     hold->how.on_lost = on_lost;
     hold->how.arg = hold;
+    hold->how.permits = options->n_permits > 0;
     hold->how.permit_ids = options->n_permits > 0 ? hold->permit_id : NULL;
     hold->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hold->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -346,7 +358,7 @@ int hold_release(struct hold *hold)
 {
     int r = RELOCK_OK;
 
-    for (int levels = is_renewed(hold) ? 2 : 1; levels > 0; levels--)
+    for (int levels = has_two_levels(hold) ? 2 : 1; levels > 0; levels--)
         r = relock_release(hold->lock, hold->how.owner);
     return r;
 }

@@ -67,8 +67,8 @@ int hold_join(struct hold *hold);
 /* The names for messages: of the lock that was in the way, else all. */
 const char *hold_title(const struct hold *hold);
 
-/* Whether the key of a name is of another kind than a lock or, if that is wanted, a semaphore. */
-bool hold_has_other_data(const struct hold *hold);
+/* Why the lock of that title cannot be had, if its key tells; else NULL. */
+const char *hold_obstacle(const struct hold *hold);
 
 /* Releases all levels. Returns RELOCK_LOST if the hold was lost before. */
 int hold_release(struct hold *hold);

@@ -1,5 +1,6 @@
 #include "lock_list.h"
 
+#include "must.h"
 #include "statuses.h"
 #include "text.h"
 
@@ -36,14 +37,6 @@ static const char *const said_words[] = {
 };
 
 #define N_SAID (sizeof(said_words) / sizeof(*said_words))
-
-static void *must(void *memory)
-{
-    if (memory)
-        return memory;
-    (void)fputs("relock: out of memory\n", stderr);
-    abort();
-}
 
 static void keep_permits(struct lock_row *row, const struct relock_permits_info *info)
 {

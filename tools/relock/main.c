@@ -6,9 +6,11 @@
 #include "command.h"
 #include "statuses.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,6 +44,15 @@ static bool fill_standard_descriptors(void)
             open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != fd)
             return false;
     return true;
+}
+
+/* At each exit: a disk may be full. */
+static void end_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    (void)fprintf(stderr, "relock: cannot write to stdout: %s\n", strerror(errno));
+    _exit(STATUS_FAILED);
 }
 
 /* getopt_long() puts the first word before what it says of wrong options. */
@@ -92,12 +103,13 @@ int main(int argc, char **argv)
         return STATUS_FAILED;
     /* Each line in one piece: the library's thread for log lines writes to the same descriptor. */
     (void)setvbuf(stderr, line, _IOLBF, sizeof(line));
+    (void)atexit(end_output);
     if (find_command(name))
         return run(find_command(name), argc - 1, argv + 1);
     if (is_one_of(name, "--version", "-V"))
-        return printf("relock %s\n", RELOCK_TOOL_VERSION) < 0 ? STATUS_FAILED : STATUS_OK;
+        return puts("relock " RELOCK_TOOL_VERSION) < 0 ? STATUS_FAILED : STATUS_OK;
     if (prints_help(name, topic))
-        return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
+        return STATUS_OK;
     if (strcmp(name, "help") == 0)
         name = topic;
     if (*name == '-')

@@ -20,11 +20,6 @@ struct number_kind {
     int (*end)(void *number);
 };
 
-static int worse(int a, int b)
-{
-    return a != RELOCK_OK ? a : b;
-}
-
 /* ---- latches ------------------------------------------------------------------------------- */
 
 static int make_latch(struct relock_client *client, const char *name, void **number)
@@ -47,14 +42,14 @@ static int close_latch(void *number, bool *stays)
     int r = relock_latch_try_set(number, 2, NULL);
 
     *stays = false;
-    return worse(r, relock_latch_count(number, &count));
+    return trials_first_failure(r, relock_latch_count(number, &count));
 }
 
 static int open_latch(void *number)
 {
     int r = relock_latch_count_down(number);
 
-    return worse(r, relock_latch_count_down(number));
+    return trials_first_failure(r, relock_latch_count_down(number));
 }
 
 static int wait_for_latch(void *number, int64_t wait_ms)
@@ -91,15 +86,15 @@ static int close_unleased(void *number, bool *stays)
     int64_t n;
     int r = relock_unleased_try_set(number, 1, stays);
 
-    r = worse(r, relock_unleased_available(number, &n));
-    return worse(r, relock_unleased_drain(number, &n));
+    r = trials_first_failure(r, relock_unleased_available(number, &n));
+    return trials_first_failure(r, relock_unleased_drain(number, &n));
 }
 
 static int open_unleased(void *number)
 {
     int r = relock_unleased_add(number, 1);
 
-    return worse(r, relock_unleased_release(number, 1));
+    return trials_first_failure(r, relock_unleased_release(number, 1));
 }
 
 static int wait_for_permit(void *number, int64_t wait_ms)
@@ -151,10 +146,10 @@ static int be_awaited(const struct number_kind *kind, void *const numbers[3], in
     if (pthread_create(&first.thread, NULL, wait_until_open, &first) != 0)
         return RELOCK_E_NOMEM;
     r = give_up(kind, numbers[2], WAIT_MS + trips_ms);
-    r = worse(r, kind->open(numbers[0]));
+    r = trials_first_failure(r, kind->open(numbers[0]));
     (void)pthread_join(first.thread, NULL);
-    r = worse(r, first.result);
-    return worse(r, kind->end(numbers[0]));
+    r = trials_first_failure(r, first.result);
+    return trials_first_failure(r, kind->end(numbers[0]));
 }
 
 /* The first call may take its time, also to connect, and shows how long a wait has to be. */
@@ -167,7 +162,7 @@ static int try_kind(const struct trials *trials, const struct number_kind *kind,
     int r = RELOCK_OK;
 
     for (size_t i = 0; i < 3; i++)
-        r = worse(r, kind->make(clients[i], name, &numbers[i]));
+        r = trials_first_failure(r, kind->make(clients[i], name, &numbers[i]));
     began_ms = clock_ms();
     if (r == RELOCK_OK)
         r = kind->close(numbers[0], &stays);

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include "must.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -20,14 +21,6 @@ struct report {
     struct cell *cells;
     size_t n_cells, size;
 };
-
-static void *must(void *memory)
-{
-    if (memory)
-        return memory;
-    (void)fputs("relock: out of memory\n", stderr);
-    abort();
-}
 
 struct report *report_new(const struct column *columns, bool is_json)
 {
@@ -115,13 +108,16 @@ static const char *title_of(const struct report *report, size_t row, size_t colu
                     : report->cells[(row - 1) * report->n_columns + column].text;
 }
 
-static void print_cell(const char *text, size_t width, const char *colour)
+/* `*gap`: the blanks before the next text of the line; none stand at its end. */
+static void print_cell(const char *text, size_t width, const char *colour, size_t *gap)
 {
     size_t shown = text_width(text);
 
-    (void)printf("%s%s%s", colour, text, *colour ? "\033[0m" : "");
-    for (; shown < width; shown++)
-        (void)putchar(' ');
+    if (*text) {
+        (void)printf("%*s%s%s%s", (int)*gap, "", colour, text, *colour ? "\033[0m" : "");
+        *gap = 0;
+    }
+    *gap += shown < width ? width - shown : 0;
 }
 
 static void print_table(const struct report *report)
@@ -136,13 +132,15 @@ static void print_table(const struct report *report)
             if (*report->columns[i].title && text_width(title_of(report, row, i)) + 2 > widths[i])
                 widths[i] = text_width(title_of(report, row, i)) + 2;
     for (size_t row = 0; row < n_rows; row++) {
+        size_t gap = 0;
+
         for (size_t i = 0; i < n; i++) {
             enum colour colour = row == 0 ? COLOUR_NONE : report->cells[(row - 1) * n + i].colour;
             const char *start = row == 0 ? "\033[1m" : colours[colour];
 
             if (!*report->columns[i].title)
                 continue;
-            print_cell(title_of(report, row, i), widths[i], is_coloured ? start : "");
+            print_cell(title_of(report, row, i), widths[i], is_coloured ? start : "", &gap);
         }
         (void)putchar('\n');
     }

@@ -1,5 +1,6 @@
 #include "rights.h"
 
+#include "must.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -105,14 +106,6 @@ void rights_refuse_kind(const struct args *args, const char *name)
         (void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
                        i > 0 ? ", " : "", table[i].name);
     args_refuse(args, "`%s` is no kind of lock, such as %s", name, known);
-}
-
-static void *must(void *memory)
-{
-    if (memory)
-        return memory;
-    (void)fputs("relock: out of memory\n", stderr);
-    abort();
 }
 
 /* Redis refuses rights with a space, for which any character stands then. */

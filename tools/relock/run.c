@@ -17,6 +17,7 @@
 #include "run_options.h"
 #include "session.h"
 #include "statuses.h"
+#include "text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -49,11 +50,11 @@ static void say(const struct run *run, const char *format, ...)
 {
     va_list list;
 
-    (void)fprintf(stderr, "relock run: %s: ", hold_title(&run->hold));
+    text_begin("run", hold_title(&run->hold));
     va_start(list, format);
     (void)vfprintf(stderr, format, list);
     va_end(list);
-    (void)fputc('\n', stderr);
+    text_end();
 }
 
 /* Ends as a program without this handler would. */
@@ -85,39 +86,6 @@ static int await_lock(struct run *run)
         } else if (fds[0].revents) {
             return 0;
         }
-    }
-}
-
-/* Why no number of permits can be set. */
-static const char *find_obstacle_of_permits(const struct run *run)
-{
-    return hold_has_other_data(&run->hold)
-               ? "its key has data that is no semaphore, such as a lock of another kind: use "
-                 "another name, or wait until the key is gone"
-               : NULL;
-}
-
-/* Why the lock cannot be had, if its key tells; else NULL. */
-static const char *find_obstacle(struct run *run)
-{
-    struct lock_list list = {0};
-    int kind = lock_list_find_name(&list, run->hold.client, hold_title(&run->hold)) == RELOCK_OK
-                   ? list.rows[0].kind
-                   : RELOCK_KIND_NONE;
-
-    lock_list_free(&list);
-    switch (kind) {
-    case RELOCK_KIND_FOREIGN:
-        return "a lock of another library that relock cannot share has this name";
-    case RELOCK_KIND_OTHER:
-        return "its key has data that is no lock: use another name, or delete the key";
-    case RELOCK_KIND_SEMAPHORE:
-    case RELOCK_KIND_MAYBE_SEMAPHORE:
-    case RELOCK_KIND_MAYBE_LATCH:
-    case RELOCK_KIND_NUMBER:
-        return "its key is a number, as that of a semaphore: use another name, or --permits";
-    default:
-        return NULL;
     }
 }
 
@@ -176,10 +144,12 @@ static int explain(struct run *run)
     int r = run->hold.result;
 
     if (r == RELOCK_CANCELLED && refused) {
-        (void)fprintf(stderr, "relock run: %s: would wait for ever: %s (RELOCK_HOLDS)\n", refused,
+        text_begin("run", refused);
+        (void)fprintf(stderr, "would wait for ever: %s (RELOCK_HOLDS)",
                       options->n_permits > 0
                           ? "processes that started this one have all its permits"
                           : "a process that started this one holds it");
+        text_end();
         return STATUS_FAILED;
     }
     if (run->hold.has_other_number) {
@@ -189,7 +159,7 @@ static int explain(struct run *run)
     if (r == RELOCK_E_INVALID && !run->hold.client)
         args_refuse(&options->args, "the url or another setting is invalid");
     if (r == RELOCK_E_SERVER && run->hold.client)
-        obstacle = options->n_permits > 0 ? find_obstacle_of_permits(run) : find_obstacle(run);
+        obstacle = hold_obstacle(&run->hold);
     if (obstacle) {
         say(run, "%s", obstacle);
         return STATUS_FAILED;

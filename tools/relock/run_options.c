@@ -42,10 +42,10 @@ static int lost_signal_of(const struct args *args, const char *text)
 /* In the order of their options. */
 static void take_kind(struct run_options *options, int letter)
 {
-    static run_constructor_fn *const constructors[] = {
+    static constructor_fn *const constructors[] = {
         relock_fairlock_new,  relock_rdlock_new,    relock_wrlock_new,    relock_fencedlock_new,
         relock_plainlock_new, relock_plainlock_new, relock_semaphore_new, relock_semaphore_new};
-    run_constructor_fn *constructor = constructors[letter - RUN_FAIR];
+    constructor_fn *constructor = constructors[letter - RUN_FAIR];
     bool is_like = letter == RUN_LIKE;
 
     if (options->constructor && (options->constructor != constructor || is_like || options->like))

@@ -2,19 +2,13 @@
 #ifndef RELOCK_TOOL_RUN_OPTIONS_H
 #define RELOCK_TOOL_RUN_OPTIONS_H
 
-#include "args.h"
-
-#include <relock.h>
+#include "session.h"
 
 #include <stddef.h>
 
-/* The type of relock_lock_new and those for other kinds. */
-typedef int run_constructor_fn(struct relock_client *client, const char *name,
-                               struct relock_lock **lock);
-
 struct run_options {
     struct args args;
-    run_constructor_fn *constructor;
+    constructor_fn *constructor;
     const char *like;    /* the library that shares the lock, a plain one; NULL: none */
     uint64_t n_permits;  /* of the semaphore, which then is the one lock; 0: it is none */
     bool changes_number; /* of permits, if the semaphore has another one */

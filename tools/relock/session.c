@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include "statuses.h"
+#include "text.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,8 +16,8 @@
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* An option of the library: its name in log lines, the words for it here, and the variable that
- * sets it; or an option that has a fixed value here. */
+/* An option or a function of the library: its name in log lines, the words for it here, and the
+ * variable that sets it. */
 static const struct setting {
     const char *library, *here;
     const char *variable; /* NULL: none */
@@ -38,6 +39,7 @@ static const struct setting {
     {"`name_prefix`", "RELOCK_NAME_PREFIX", NULL, 0},
     {"name_prefix", "RELOCK_NAME_PREFIX", "RELOCK_NAME_PREFIX", STRING(name_prefix)},
     {"watchdog_timeout_ms", "--lease", NULL, 0},
+    {"relock_plainlock_like", "--like", NULL, 0},
     {"min_replicas", "RELOCK_MIN_REPLICAS", NULL, 0},
     {"recheck_ms", "RELOCK_RECHECK", NULL, 0},
     {"command_timeout_ms", "RELOCK_COMMAND_TIMEOUT", NULL, 0},
@@ -111,12 +113,12 @@ static const char *read_password(const struct args *args, const char *path)
     static char password[PASSWORD_MAX];
     FILE *file = fopen(path, "re");
 
-    if (!file)
+    if (!file || (!fgets(password, sizeof(password), file) && ferror(file)))
         args_refuse(args, "cannot read the password file %s: %s", path, strerror(errno));
-    if (!fgets(password, sizeof(password), file))
-        password[0] = '\0';
     (void)fclose(file);
     password[strcspn(password, "\r\n")] = '\0';
+    if (!*password)
+        args_refuse(args, "the password file %s: its first line is empty", path);
     return password;
 }
 
@@ -217,7 +219,8 @@ struct relock_client *session_open(const struct args *args, const struct relock_
 
 int session_fail(const struct args *args, const char *what, int result)
 {
-    (void)fprintf(stderr, "relock %s: %s: %s\n", args->command->name, what,
-                  relock_strerror(result));
+    text_begin(args->command->name, what);
+    (void)fputs(relock_strerror(result), stderr);
+    text_end();
     return STATUS_FAILED;
 }

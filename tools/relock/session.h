@@ -6,6 +6,10 @@
 
 #include <relock.h>
 
+/* The type of relock_lock_new and those for other kinds. */
+typedef int constructor_fn(struct relock_client *client, const char *name,
+                           struct relock_lock **lock);
+
 /* More of a log line is cut off. */
 #define SESSION_LINE_MAX 2048
 

@@ -5,16 +5,16 @@
 
 #include <stdio.h>
 
-enum { STATUS_KIND = ARGS_OWN };
+enum { KIND = ARGS_OWN };
 
 static void read_options(struct args *args, enum said *said, int argc, char **argv)
 {
     static const struct option known[] = {
-        {"kind", required_argument, NULL, STATUS_KIND}, ARGS_JSON_OPTION, ARGS_OPTIONS};
+        {"kind", required_argument, NULL, KIND}, ARGS_JSON_OPTION, ARGS_OPTIONS};
     int letter;
 
     while ((letter = getopt_long(argc, argv, ARGS_LETTERS, known, NULL)) >= 0)
-        if (letter == STATUS_KIND)
+        if (letter == KIND)
             *said = lock_list_said(args, optarg);
         else
             args_take(args, letter);

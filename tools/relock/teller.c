@@ -60,17 +60,14 @@ static void say_who_has_permits(const char *name, const struct relock_holder *ho
     uint64_t n;
     FILE *out = stderr;
 
-    flockfile(out);
-    (void)fputs("relock run: ", out);
-    text_print(out, name);
-    (void)fprintf(out, ": waiting: %llu of %lld permits are out, held by ",
+    text_begin("run", name);
+    (void)fprintf(out, "waiting: %llu of %lld permits are out, held by ",
                   (unsigned long long)permits->n_out,
                   (long long)permits->n_free + (long long)permits->n_out);
     n = print_holders_of_permits(out, holder, row);
     if (permits->n_out > n)
         (void)fprintf(out, " and %llu more", (unsigned long long)(permits->n_out - n));
-    (void)fputc('\n', out);
-    funlockfile(out);
+    text_end();
 }
 
 /* The client's name if Redis tells it, else the id. */
@@ -87,13 +84,11 @@ static void say_who(const struct teller *teller, const char *name,
         who = lock_list_who(list.rows[0].client_name, holder->id);
     if (holder->n_holders > 1)
         (void)snprintf(more, sizeof(more), " and %u more", holder->n_holders - 1);
-    flockfile(out);
-    (void)fputs("relock run: ", out);
-    text_print(out, name);
-    (void)fputs(": waiting: held by ", out);
+    text_begin("run", name);
+    (void)fputs("waiting: held by ", out);
     text_print(out, who);
-    (void)fprintf(out, "%s\n", more);
-    funlockfile(out);
+    (void)fputs(more, out);
+    text_end();
     lock_list_free(&list);
 }
 

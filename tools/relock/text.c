@@ -65,6 +65,20 @@ void text_print(FILE *out, const char *text)
     free(escaped);
 }
 
+void text_begin(const char *command, const char *about)
+{
+    flockfile(stderr);
+    (void)fprintf(stderr, "relock %s: ", command);
+    text_print(stderr, about);
+    (void)fputs(": ", stderr);
+}
+
+void text_end(void)
+{
+    (void)fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
 char *text_json(const char *text)
 {
     char *out = malloc(strlen(text) * MOST_PER_BYTE + 3), *at = out;

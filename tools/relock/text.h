@@ -12,6 +12,11 @@ char *text_escape(const char *text);
 /* Prints the text in this form. */
 void text_print(FILE *out, const char *text);
 
+/* Begins a line on stderr: "relock COMMAND: ABOUT: ", the second one in this form. Until
+ * text_end(), other threads wait to write there. */
+void text_begin(const char *command, const char *about);
+void text_end(void);
+
 /* The text as a string of JSON, with its quotes; what is not UTF-8 is U+FFFD. The caller
  * frees it; NULL: no memory. */
 char *text_json(const char *text);

@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "number_trials.h"
+#include "session.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -16,11 +17,7 @@
 #define SHORT_MS 300 /* a lease */
 #define LATE_MS 2000 /* its end */
 #define POLL_MS 20
-#define NAME_MAX 4096
 #define LEASE_NAME ":lease"
-
-typedef int constructor_fn(struct relock_client *client, const char *name,
-                           struct relock_lock **lock);
 
 static const struct row {
     const char *name, *kind;
@@ -112,11 +109,6 @@ static int make(const struct trials *trials, struct relock_client *client,
 
 /* ---- one lock ------------------------------------------------------------------------------ */
 
-static int worse(int a, int b)
-{
-    return a != RELOCK_OK ? a : b;
-}
-
 static void *wait_for_release(void *arg)
 {
     struct waiting *waiting = arg;
@@ -128,7 +120,7 @@ static void *wait_for_release(void *arg)
     r = relock_timedlock(waiting->wanted, waiting->wait_ms);
     if (r == RELOCK_OK)
         r = relock_unlock(waiting->wanted);
-    waiting->result = worse(r, relock_unlock(waiting->own));
+    waiting->result = trials_first_failure(r, relock_unlock(waiting->own));
     return NULL;
 }
 
@@ -169,12 +161,12 @@ static int be_awaited(struct trial *trial)
 
     has_second = r == RELOCK_OK && begin_wait(trial, &trial->second);
     (void)poll(NULL, 0, has_second ? (int)(WAIT_MS + trial->trips_ms) : 0);
-    r = worse(r, relock_unlock(trial->held));
+    r = trials_first_failure(r, relock_unlock(trial->held));
     if (has_first)
         (void)pthread_join(trial->first.thread, NULL);
     if (has_second)
         (void)pthread_join(trial->second.thread, NULL);
-    return worse(r, worse(trial->first.result, trial->second.result));
+    return trials_first_failure(r, trials_first_failure(trial->first.result, trial->second.result));
 }
 
 static int look_and_extend(struct relock_lock *held)
@@ -182,7 +174,7 @@ static int look_and_extend(struct relock_lock *held)
     struct relock_holder holder;
     int r = relock_extend(held, 0, LEASE_MS);
 
-    return worse(r, relock_who_holds(held, &holder));
+    return trials_first_failure(r, relock_who_holds(held, &holder));
 }
 
 /* A semaphore has no levels. */
@@ -192,9 +184,9 @@ static int nest(struct relock_lock *held)
     int r = relock_semaphore_read(held, &permits);
 
     if (r != RELOCK_E_UNSUPPORTED)
-        return worse(r, look_and_extend(held));
+        return trials_first_failure(r, look_and_extend(held));
     r = relock_lock(held);
-    return r == RELOCK_OK ? worse(look_and_extend(held), relock_unlock(held)) : r;
+    return r == RELOCK_OK ? trials_first_failure(look_and_extend(held), relock_unlock(held)) : r;
 }
 
 static int try_locks(struct trial *trial)
@@ -203,8 +195,8 @@ static int try_locks(struct trial *trial)
 
     if (r != RELOCK_OK)
         return r;
-    r = worse(nest(trial->held), measure(trial));
-    return r == RELOCK_OK ? be_awaited(trial) : worse(r, relock_unlock(trial->held));
+    r = trials_first_failure(nest(trial->held), measure(trial));
+    return r == RELOCK_OK ? be_awaited(trial) : trials_first_failure(r, relock_unlock(trial->held));
 }
 
 static int make_waiting(struct trial *trial, struct waiting *waiting, struct relock_client *client,
@@ -213,14 +205,14 @@ static int make_waiting(struct trial *trial, struct waiting *waiting, struct rel
     const struct row *row = trial->row;
     int r = make(trial->trials, client, row->wanted, name, &waiting->wanted);
 
-    return worse(r, make(trial->trials, client, row->held, own, &waiting->own));
+    return trials_first_failure(r, make(trial->trials, client, row->held, own, &waiting->own));
 }
 
 static int try_row(struct trial *trial, const char *name)
 {
     const struct trials *trials = trial->trials;
     const struct row *row = trial->row;
-    char first[NAME_MAX + 1], second[NAME_MAX + 1];
+    char first[ARGS_NAME_MAX + 1], second[ARGS_NAME_MAX + 1];
     int r;
 
     (void)snprintf(first, sizeof(first), "%s:%s:1", trials->name, row->name);
@@ -228,8 +220,8 @@ static int try_row(struct trial *trial, const char *name)
     trial->held = NULL;
     trial->first = trial->second = (struct waiting){0};
     r = make(trials, trials->holder, row->held, name, &trial->held);
-    r = worse(r, make_waiting(trial, &trial->first, trials->waiter, name, first));
-    r = worse(r, make_waiting(trial, &trial->second, trials->other, name, second));
+    r = trials_first_failure(r, make_waiting(trial, &trial->first, trials->waiter, name, first));
+    r = trials_first_failure(r, make_waiting(trial, &trial->second, trials->other, name, second));
     if (r == RELOCK_OK)
         r = try_locks(trial);
     relock_lock_free(trial->held);
@@ -245,7 +237,7 @@ static void *run_trial(void *arg)
 {
     struct trial *trial = arg;
     const struct row *row = trial->row;
-    char name[NAME_MAX + 1];
+    char name[ARGS_NAME_MAX + 1];
     int n = 0;
 
     (void)snprintf(name, sizeof(name), "%s:%s", trial->trials->name, row->name);
@@ -324,7 +316,7 @@ static int64_t watch_end(struct relock_lock *held, struct relock_lock *seen)
 void trials_of_lease(const struct trials *trials, const char *kind)
 {
     struct relock_lock *held = NULL, *seen = NULL;
-    char name[NAME_MAX + 1];
+    char name[ARGS_NAME_MAX + 1];
     const struct row *row = rows;
     int64_t ms;
 
@@ -334,7 +326,7 @@ void trials_of_lease(const struct trials *trials, const char *kind)
         return;
     (void)snprintf(name, sizeof(name), "%s:%s" LEASE_NAME, trials->name, row->name);
     ms = make(trials, trials->holder, row->held, name, &held);
-    ms = worse((int)ms, make(trials, trials->other, row->held, name, &seen));
+    ms = trials_first_failure((int)ms, make(trials, trials->other, row->held, name, &seen));
     if (ms == RELOCK_OK)
         ms = watch_end(held, seen);
     relock_lock_free(held);

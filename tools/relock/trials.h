@@ -32,6 +32,9 @@ struct trials {
     struct trials_numbers *numbers;
 };
 
+/* The longest `name`, so that there is room for what the names of the locks add. */
+#define TRIALS_NAME_MAX 4000
+
 /* For the clients of trials: a wait that shows all that a longer one would. */
 #define TRIALS_DEADLOCK_MS 50
 #define TRIALS_RECHECK_MS 500
@@ -43,6 +46,12 @@ void trials_of_kinds(const struct trials *trials, const char *const *kinds);
 /* Acquires a lock of this kind with a short lease, leaves it, and looks whether it ends. Does
  * nothing for a kind without leases. */
 void trials_of_lease(const struct trials *trials, const char *kind);
+
+/* The first of two results that is a failure; else RELOCK_OK. */
+static inline int trials_first_failure(int a, int b)
+{
+    return a != RELOCK_OK ? a : b;
+}
 
 /* Takes note of such a number. */
 void trials_note(const struct trials *trials, const char *name);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define INTERVAL_MS 500
 
@@ -99,12 +100,21 @@ static int print_text(const struct lock_row *row)
     return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
+/* Pauses before the next query. False if nobody can read stdout any more, as when grep(1) has found
+ * what it was to wait for. */
+static bool pauses(const struct watch *watch)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, watch->interval_ms) <= 0;
+}
+
 static int follow(struct watch *watch)
 {
     struct lock_list before = {0};
     int status = STATUS_OK;
 
-    while (status == STATUS_OK) {
+    do {
         struct lock_list now = {0};
         int r = lock_list_find_name(&now, watch->client, watch->name);
 
@@ -119,8 +129,7 @@ static int follow(struct watch *watch)
             lock_list_free(&before);
             before = now;
         }
-        (void)poll(NULL, 0, watch->interval_ms);
-    }
+    } while (status == STATUS_OK && pauses(watch));
     lock_list_free(&before);
     return status;
 }
@@ -142,8 +151,8 @@ const struct command command_watch = {
     "follow a lock: print a line for each change",
     "Usage: relock watch [OPTION]... NAME\n"
     "Prints who holds the lock and how many wait, and a line for each change, until\n"
-    "Ctrl-C. It asks Redis at intervals, so it may miss a hold that is shorter. It\n"
-    "continues while Redis is unreachable.\n"
+    "Ctrl-C, or until nobody reads its output. It asks Redis at intervals, so it may\n"
+    "miss a hold that is shorter. It continues while Redis is unreachable.\n"
     "  -n, --interval TIME       how often to ask [500ms]\n"
     "      --kind KIND           what the key is: see `relock status --help`\n"
     "      --json                an object per line, for programs\n"

@@ -75,7 +75,7 @@ static void drop(struct relock_client *client, struct relock_event *event)
     free_call(client, call);
 }
 
-static void orphan(struct relock_client *client, struct relock_event *event)
+static void lose_queue(struct relock_client *client, struct relock_event *event)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_async *call = call_of(event);
@@ -128,7 +128,7 @@ static void fire(struct relock_timer *timer, uint64_t now_ms)
     relock_step_post(&call->step);
 }
 
-/* Unchecked: the same. */
+/* Unchecked: the I/O thread holds the mutex of the client. */
 RELOCK_UNCHECKED void relock_async_sleep(struct relock_async *call, uint64_t until_ms)
 {
     if (until_ms == RELOCK_NEVER)
@@ -137,7 +137,8 @@ RELOCK_UNCHECKED void relock_async_sleep(struct relock_async *call, uint64_t unt
         relock_client_set_timer(call->lock.client, &call->timer, until_ms);
 }
 
-void relock_async_fail(const struct relock_async *call, int result, struct relock_answer *answer)
+void relock_async_fill_answer(const struct relock_async *call, int result,
+                              struct relock_answer *answer)
 {
     answer->unanswered = call->command.attempts.unanswered;
     if (result == RELOCK_OK)
@@ -221,7 +222,7 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
         return guard.result;
     }
     call->step = (struct relock_step){.client = client, .task.run = run};
-    call->event = (struct relock_event){.deliver = deliver, .drop = drop, .orphan = orphan};
+    call->event = (struct relock_event){.deliver = deliver, .drop = drop, .lose_queue = lose_queue};
     call->command.client = client;
     call->command.ops = &command_ops;
     relock_async_command_init(&call->command);

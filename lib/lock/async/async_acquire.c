@@ -300,7 +300,7 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     struct acquire_call *call = (struct acquire_call *)base;
     struct relock_acquire *acquire = &call->acquire;
 
-    relock_async_fail(base, result, &call->answer);
+    relock_async_fill_answer(base, result, &call->answer);
     if (call->phase == ASKS) {
         if (reply)
             relock_commands_read_ask(acquire, call->hold, reply, &call->answer);
@@ -404,7 +404,7 @@ int relock_acquire_async(struct relock_lock *lock, const struct relock_how *how,
     if (r == RELOCK_OK && lock->client->options.min_replicas > 0)
         r = RELOCK_E_UNSUPPORTED; /* WAIT would hold up the renewals */
     if (r == RELOCK_OK)
-        r = fn ? relock_take_check(lock, how ? how : &one_try)
+        r = fn ? relock_take_check(lock, how)
                : relock_lock_refuse(lock, "relock_acquire_async: `fn` is NULL");
     if (r < 0)
         return r;

@@ -269,7 +269,7 @@ RELOCK_UNCHECKED void relock_async_command_begin(struct relock_async_command *co
     post(command);
 }
 
-/* Unchecked: the same. */
+/* Unchecked: for clang, the client of a paused command is another one. */
 RELOCK_UNCHECKED void relock_async_command_up(struct relock_client *client)
 {
     while (client->guarded.paused)

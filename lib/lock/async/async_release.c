@@ -76,7 +76,7 @@ static bool is_told(const struct relock_hold *hold)
 STEP void begin(struct release_call *call)
 {
     struct relock_lock *lock = &call->base.lock;
-    struct relock_hold *hold = relock_resource_find_released(lock->resource, call->owner);
+    struct relock_hold *hold = relock_resource_find_released(lock->resource, call->owner, 0);
     uint64_t now_us = relock_clock_now_us();
     uint64_t now_ms = now_us / 1000;
 
@@ -86,7 +86,7 @@ STEP void begin(struct release_call *call)
         return;
     }
     if (hold->busy && now_ms >= call->deadline_ms) {
-        finish(call, relock_release_late(lock, call->owner, false));
+        finish(call, relock_release_late(lock, call->owner, 0, false));
         return;
     }
     if (hold->busy || is_told(hold) || (call->phase == BEGINS && relock_step_is_followed(hold))) {
@@ -127,7 +127,7 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     struct relock_lock *lock = &base->lock;
     int r;
 
-    relock_async_fail(base, result, &call->answer);
+    relock_async_fill_answer(base, result, &call->answer);
     relock_commands_read_release(lock->client, call->hold, call->joins, reply, &call->answer);
     if (call->answer.verdict == RELOCK_VERDICT_DONE)
         relock_watchdog_own_change(lock->client, lock->resource);

@@ -72,7 +72,7 @@ static void empty(struct relock_client *client, struct relock_events *events)
     DL_FOREACH_SAFE(events->ended, at, next)
     at->drop(client, at);
     DL_FOREACH(events->outstanding, at)
-    at->orphan(client, at);
+    at->lose_queue(client, at);
 }
 
 static void close_queue(struct relock_client *client, struct relock_events *events)

@@ -113,8 +113,8 @@ struct relock_async {
     int result;
 };
 
-/* Whether such a call can be made; else it logs why. Any thread; without the mutex. Returns
- * RELOCK_OK, RELOCK_E_INVALID, RELOCK_E_UNSUPPORTED. */
+/* Whether such a call can be made. Any thread; without the mutex. Returns RELOCK_OK;
+ * RELOCK_E_INVALID, and logs why; RELOCK_E_UNSUPPORTED. */
 int relock_async_check(const struct relock_lock *lock, const struct relock_events *events);
 
 /* Zeroed memory for a call; NULL when out of memory. Leaves errno alone. */
@@ -137,7 +137,9 @@ void relock_async_follow(struct relock_async *call, struct relock_hold *hold, ui
 /* Ends the call with this result: no more steps follow. */
 void relock_async_end(struct relock_async *call, int result);
 
-/* Fills an answer after a failure of the script. */
-void relock_async_fail(const struct relock_async *call, int result, struct relock_answer *answer);
+/* The script has ended with this result. Sets what the answer has without the reply: whether an
+ * attempt is unanswered, and a failure. */
+void relock_async_fill_answer(const struct relock_async *call, int result,
+                              struct relock_answer *answer);
 
 #endif

@@ -30,21 +30,25 @@ struct relock_how;
  */
 
 /*
- * As relock_acquire, with checked arguments.
- *
- * If a call collects several locks and acquires this one for them, `stop` is its cancel and ends
- * the wait; else NULL. A loss is then reported only to the observers of the hold, and a fixed lease
- * is renewed until relock_levels_stop_keeping, for the other locks may take longer. `is_vouched`:
- * the owner had a hold on the client of that call. If that call is a try, its commands are
- * given up at `give_up_ms`; else RELOCK_NEVER.
+ * A call that collects several locks, for the acquire of one of them. A loss of that is reported
+ * only to the observers of the hold, and a fixed lease is renewed until relock_levels_keep(), for
+ * the other locks may take longer.
  */
-int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
-                bool is_vouched, uint64_t give_up_ms, struct relock_grant *grant);
+struct relock_collector {
+    struct relock_cancel *stop; /* of the call: ends the wait */
+    bool is_vouched;            /* the owner had a hold on the client of the call */
+    uint64_t give_up_ms;        /* of a try: when commands are given up; else RELOCK_NEVER */
+    uint64_t number;            /* set with RELOCK_OK: of the hold */
+};
+
+/* As relock_acquire, with checked arguments. `collector` may be NULL. */
+int relock_take(struct relock_lock *lock, const struct relock_how *how,
+                struct relock_collector *collector, struct relock_grant *grant);
 
 /*
  * The steps of relock_take for an asynchronous call (async_acquire.c), in this order:
  *
- *   check    returns a failure if the call must be refused
+ *   check    returns a failure if the call must be refused. `how` may be NULL
  *   init     fills the state of the call
  *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
  *            RELOCK_AGAIN as relock_waiter_ended()
@@ -179,29 +183,31 @@ int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
  * there. For callbacks and the end of a client. Returns RELOCK_OK, RELOCK_NOT_OWNER,
  * RELOCK_E_CLOSED.
  */
-int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
+int relock_release_unasked(struct relock_lock *lock, uint64_t owner, uint64_t number);
 
 /*
- * As relock_release and relock_extend, with checked arguments and a deadline for the answer; 0, of
- * a release: as the options say. `counts`: the program has made the call. `may_defer`: it need not
- * wait for the answer.
+ * As relock_release, relock_extend and relock_check, with checked arguments and a deadline for the
+ * answer; 0, of a release: as the options say. `number`: see relock_resource_find_number().
+ * `counts`: the program has made the call. `may_defer`: it need not wait for the answer.
  */
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts,
-                      bool may_defer);
-int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t number,
+                      uint64_t deadline_ms, bool counts, bool may_defer);
+int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t number, uint64_t lease_ms,
                      uint64_t deadline_ms);
+int relock_check_by(struct relock_lock *lock, uint64_t owner, uint64_t number,
+                    struct relock_grant *grant);
 
 /* As relock_release_unasked, with the mutex locked. Waits for a callback only if `may_wait`. */
-int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
+int relock_release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
-/* The same for a level of this hold of the lock. Returns RELOCK_OK. */
+/* As relock_release_level, for a level of this hold of the lock. Returns RELOCK_OK. */
 int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
 /* Another command of this owner is unanswered at the deadline: Redis learns of the release after
  * that command. Waits for a callback only if `may_wait`. Returns as relock_release. */
-int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
+int relock_release_late(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
 /* A level of a lost hold is released: its count is already less. Waits for a callback after the
@@ -290,7 +296,7 @@ int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t 
 /*
  * The parts of these operations for an asynchronous call: they write its script, which is to give
  * the hold one level more than it has, and read the reply. After a failure without a reply,
- * relock_async_fail() fills the answer.
+ * relock_async_fill_answer() fills the answer.
  */
 void relock_commands_write_lock(const struct relock_acquire *acquire,
                                 const struct relock_hold *hold, struct relock_request *request)

@@ -28,7 +28,8 @@
 /* The thread that is about to read an answer has not begun. */
 #define BEHIND_MS 1
 
-/* A release whose caller has returned. On the heap; freed with its hold. */
+/* A release whose caller has returned. On the heap; freed with its hold. Guarded by the mutex of
+ * the client, except `post`: see redis/deployment/run.h. */
 struct relock_deferral {
     struct relock_post post; /* first */
     struct relock_observer observer;
@@ -216,7 +217,7 @@ static struct relock_deferral *new_deferral(struct relock_lock *lock, struct rel
     return new;
 }
 
-/* Unlocks the mutex meanwhile. Unchecked: the same. */
+/* Unlocks the mutex meanwhile. Unchecked: for clang, the client of the deferral is another one. */
 RELOCK_UNCHECKED static bool post(struct relock_deferral *deferral, uint64_t deadline_ms)
 {
     struct relock_client *client = deferral->lock.client;
@@ -230,7 +231,7 @@ RELOCK_UNCHECKED static bool post(struct relock_deferral *deferral, uint64_t dea
     return r == RELOCK_OK;
 }
 
-/* It was not sent: calls that wait for it go on as without it. Unchecked: the same. */
+/* It was not sent: calls that wait for it go on as without it. Unchecked: as post(). */
 RELOCK_UNCHECKED static void give_up(struct relock_deferral *deferral)
 {
     struct relock_client *client = deferral->lock.client;

@@ -20,17 +20,15 @@
 
 /* ---- from memory --------------------------------------------------------------------------- */
 
-/* Of a semaphore: all that the owner has. */
+/* Of a semaphore: all that the owner has, but for what multi locks have. */
 static void report_all(struct relock_resource *resource, uint64_t owner, struct relock_grant *grant)
 {
     const struct relock_hold *hold;
 
-    if (!resource->kind->has_permits)
-        return;
     grant->permits = grant->hold_count = 0;
     LL_FOREACH(resource->holds, hold)
     {
-        if (hold->has_owner && hold->owner == owner) {
+        if (relock_hold_is_of(hold, owner)) {
             grant->permits += hold->n_permits;
             grant->hold_count++;
         }
@@ -38,21 +36,22 @@ static void report_all(struct relock_resource *resource, uint64_t owner, struct 
 }
 
 /* Looks and reports at one moment: a hold that is found uncertain has been lost by then. */
-static int check(struct relock_lock *lock, uint64_t owner, struct relock_grant *grant)
-    RELOCK_REQUIRES(lock->client->mutex)
+static int check(struct relock_lock *lock, uint64_t owner, uint64_t number,
+                 struct relock_grant *grant) RELOCK_REQUIRES(lock->client->mutex)
 {
     const struct relock_operations *operations = lock->resource->kind->operations;
     uint64_t checked = 0; /* the number of the hold that the operation has checked */
     uint64_t valid_until_ms = RELOCK_NEVER;
     struct relock_hold *hold;
 
-    while ((hold = relock_resource_find_weakest(lock->resource, owner))) {
+    while ((hold = relock_resource_find_weakest(lock->resource, owner, number))) {
         uint64_t now_ms = relock_clock_now_ms();
 
         relock_holds_check_time(lock->client, hold, now_ms);
         if (!operations->check || !relock_hold_is_held(hold) || hold->number == checked) {
             relock_hold_report(hold, now_ms, grant);
-            report_all(lock->resource, owner, grant);
+            if (lock->resource->kind->has_permits && number == 0)
+                report_all(lock->resource, owner, grant);
             if (grant->valid_ms > relock_clock_left(now_ms, valid_until_ms))
                 grant->valid_ms = relock_clock_left(now_ms, valid_until_ms);
             return grant->valid_ms > 0 ? RELOCK_OK : RELOCK_LOST;
@@ -67,7 +66,8 @@ static int check(struct relock_lock *lock, uint64_t owner, struct relock_grant *
     return RELOCK_NOT_OWNER;
 }
 
-int relock_check(struct relock_lock *lock, uint64_t owner, struct relock_grant *grant)
+int relock_check_by(struct relock_lock *lock, uint64_t owner, uint64_t number,
+                    struct relock_grant *grant)
 {
     struct relock_grant none;
     struct relock_guard guard;
@@ -80,9 +80,14 @@ int relock_check(struct relock_lock *lock, uint64_t owner, struct relock_grant *
         return RELOCK_E_INVALID;
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = check(lock, relock_owner_resolve(owner), grant);
+    r = check(lock, relock_owner_resolve(owner), number, grant);
     relock_client_exit(lock->client, &guard);
     return r;
+}
+
+int relock_check(struct relock_lock *lock, uint64_t owner, struct relock_grant *grant)
+{
+    return relock_check_by(lock, owner, 0, grant);
 }
 
 uint64_t relock_valid_ms(struct relock_lock *lock)
@@ -124,7 +129,7 @@ static int ask(struct relock_lock *lock, uint64_t owner, struct relock_inspectio
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
     await_releases(lock, &claim.deadline_ms);
-    hold = relock_resource_find(lock->resource, claim.owner);
+    hold = relock_resource_find_any(lock->resource, claim.owner);
     if (hold) {
         claim.number = hold->number;
         claim.count = hold->count;

@@ -204,9 +204,9 @@ int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
     return RELOCK_LOST;
 }
 
-int relock_release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
+int relock_release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
 {
-    struct relock_hold *hold = relock_resource_find_released(lock->resource, owner);
+    struct relock_hold *hold = relock_resource_find_released(lock->resource, owner, number);
 
     return hold ? relock_release_level_of(lock, hold, may_wait) : RELOCK_NOT_OWNER;
 }
@@ -231,21 +231,21 @@ int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, 
     return RELOCK_OK;
 }
 
-int relock_release_unasked(struct relock_lock *lock, uint64_t owner)
+int relock_release_unasked(struct relock_lock *lock, uint64_t owner, uint64_t number)
 {
     struct relock_guard guard;
     int r;
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = relock_release_level(lock, owner, true);
+    r = relock_release_level(lock, owner, number, true);
     relock_client_exit(lock->client, &guard);
     return r;
 }
 
-int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
+int relock_release_late(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
 {
-    int r = relock_release_level(lock, owner, may_wait);
+    int r = relock_release_level(lock, owner, number, may_wait);
 
     if (r < 0)
         return r;
@@ -253,8 +253,8 @@ int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
     return RELOCK_E_CONN;
 }
 
-static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool may_defer)
-    RELOCK_REQUIRES(lock->client->mutex)
+static int release(struct relock_lock *lock, uint64_t owner, uint64_t number, uint64_t deadline_ms,
+                   bool may_defer) RELOCK_REQUIRES(lock->client->mutex)
 {
     uint64_t now_us = relock_clock_now_us();
     struct relock_hold *hold;
@@ -263,7 +263,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
     if (deadline_ms == 0)
         deadline_ms = relock_clock_after(now_us / 1000, lock->client->options.release_timeout_ms);
     for (;;) {
-        hold = relock_resource_find_released(lock->resource, owner);
+        hold = relock_resource_find_released(lock->resource, owner, number);
         if (hold && !hold->busy)
             relock_holds_check_time(lock->client, hold, now_us / 1000);
         if (hold && hold->state == RELOCK_HOLD_LOST && !relock_losses_block(hold))
@@ -275,7 +275,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
         if (!hold->busy)
             break;
         if (!in_time)
-            return relock_release_late(lock, owner, true);
+            return relock_release_late(lock, owner, number, true);
         in_time = relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms);
         now_us = relock_clock_now_us();
     }
@@ -288,15 +288,15 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
                            : release_last(lock, hold, now_us, deadline_ms, may_defer);
 }
 
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms, bool counts,
-                      bool may_defer)
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t number,
+                      uint64_t deadline_ms, bool counts, bool may_defer)
 {
     struct relock_guard guard;
     int r;
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = release(lock, relock_owner_resolve(owner), deadline_ms, may_defer);
+    r = release(lock, relock_owner_resolve(owner), number, deadline_ms, may_defer);
     if (counts)
         relock_meter_end(lock->client->guarded.stats.releases, r);
     relock_client_exit(lock->client, &guard);
@@ -310,7 +310,7 @@ int relock_release(struct relock_lock *lock, uint64_t owner)
         return RELOCK_E_INVALID;
     if (owner == 0 && relock_shortcut_give(lock->resource))
         return RELOCK_OK;
-    return relock_release_by(lock, owner, 0, true, true);
+    return relock_release_by(lock, owner, 0, 0, true, true);
 }
 
 int relock_unlock(struct relock_lock *lock)
@@ -321,12 +321,13 @@ int relock_unlock(struct relock_lock *lock)
 /* ---- keeping ------------------------------------------------------------------------------- */
 
 /* Extends the owner's first hold after `*order`, and sets that. */
-static int extend_one(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+static int extend_one(struct relock_lock *lock, uint64_t owner, uint64_t number, uint64_t lease_ms,
                       uint64_t deadline_ms, uint64_t *order) RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold;
 
-    while ((hold = relock_resource_find_younger(lock->resource, owner, *order)) && hold->busy)
+    while ((hold = relock_resource_find_younger(lock->resource, owner, number, *order)) &&
+           hold->busy)
         if (!relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms))
             return RELOCK_E_CONN;
     if (!hold)
@@ -341,23 +342,24 @@ static int extend_one(struct relock_lock *lock, uint64_t owner, uint64_t lease_m
 
 /* An owner has several holds of a semaphore: all are extended, those that it acquires meanwhile are
  * not. */
-static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms, uint64_t deadline_ms)
-    RELOCK_REQUIRES(lock->client->mutex)
+static int extend(struct relock_lock *lock, uint64_t owner, uint64_t number, uint64_t lease_ms,
+                  uint64_t deadline_ms) RELOCK_REQUIRES(lock->client->mutex)
 {
     uint64_t began_us = relock_clock_now_us();
     struct relock_hold *hold;
     uint64_t order = 0;
-    int r = extend_one(lock, owner, lease_ms, deadline_ms, &order);
+    int r = extend_one(lock, owner, number, lease_ms, deadline_ms, &order);
     int next = r;
 
-    while (r == RELOCK_OK && next == RELOCK_OK && lock->resource->kind->has_permits &&
-           (hold = relock_resource_find_younger(lock->resource, owner, order)) &&
+    while (r == RELOCK_OK && next == RELOCK_OK && number == 0 &&
+           lock->resource->kind->has_permits &&
+           (hold = relock_resource_find_younger(lock->resource, owner, 0, order)) &&
            hold->since_us <= began_us)
-        next = extend_one(lock, owner, lease_ms, deadline_ms, &order);
+        next = extend_one(lock, owner, 0, lease_ms, deadline_ms, &order);
     return next == RELOCK_NOT_OWNER ? r : next;
 }
 
-int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t number, uint64_t lease_ms,
                      uint64_t deadline_ms)
 {
     struct relock_guard guard;
@@ -365,7 +367,7 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms
 
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
-    r = extend(lock, relock_owner_resolve(owner), lease_ms, deadline_ms);
+    r = extend(lock, relock_owner_resolve(owner), number, lease_ms, deadline_ms);
     relock_client_exit(lock->client, &guard);
     assert(r <= 0);
     return r;
@@ -375,6 +377,6 @@ int relock_extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
 {
     if (!lock || lease_ms == 0 || lease_ms > RELOCK_TEN_YEARS_MS)
         return relock_lock_refuse(lock, "relock_extend: `lease_ms` is 0 or above ten years");
-    return relock_extend_by(lock, owner, lease_ms,
+    return relock_extend_by(lock, owner, 0, lease_ms,
                             relock_clock_in(lock->client->options.command_timeout_ms));
 }

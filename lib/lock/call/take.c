@@ -29,7 +29,6 @@
 
 #define HALF_MOVED_RECHECK_MS 1000
 
-/* Check the owner's other side first: the holder ahead may be this owner. */
 int relock_waiter_ended(struct relock_acquire *acquire)
 {
     int r = RELOCK_OK;
@@ -48,7 +47,7 @@ int relock_waiter_ended(struct relock_acquire *acquire)
     case RELOCK_WAITER_WAITS:
         break;
     }
-    if (acquire->resource->kind->check_other_side)
+    if (acquire->resource->kind->check_other_side) /* the holder ahead may be this owner */
         r = acquire->resource->kind->check_other_side(acquire);
     if (r < 0)
         return r;
@@ -406,7 +405,7 @@ static int check_own_permits(struct relock_acquire *acquire) RELOCK_REQUIRES(acq
 
     if (!acquire->resource->kind->has_permits)
         return RELOCK_OK;
-    hold = relock_resource_find_weakest(acquire->resource, acquire->waiter.owner);
+    hold = relock_resource_find_weakest(acquire->resource, acquire->waiter.owner, 0);
     if (!hold)
         return RELOCK_OK;
     relock_holds_check_time(acquire->client, hold, relock_acquire_now_ms(acquire));
@@ -608,12 +607,17 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
 
 int relock_take_check(const struct relock_lock *lock, const struct relock_how *how)
 {
+    if (!how)
+        return RELOCK_OK;
     if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)))
         return relock_lock_refuse(lock, "`reserved` of struct relock_how must be 0");
     if (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT)
         return relock_lock_refuse(lock, "`flags` of struct relock_how has an unknown flag");
     if ((how->permits > 0 || how->permit_ids) && !lock->resource->kind->has_permits)
         return relock_lock_refuse(lock, "`permits` and `permit_ids` are for semaphores");
+    if (how->permits == 0 && lock->resource->kind->has_permits)
+        return relock_lock_refuse(lock, "`permits` of struct relock_how is 0: set how many permits "
+                                        "of the semaphore the call acquires");
     if (how->permits > RELOCK_PERMITS_MAX)
         return relock_lock_refuse(lock, "`permits` is above 1000");
     if (how->lease_ms > 0 && how->lease_ms < RELOCK_LEASE_MIN_MS)
@@ -644,31 +648,34 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
     *grant = (struct relock_grant){0};
     if (lock && lock->resource->kind->is_collection)
         grant->failed_member = relock_lock_name(lock);
-    if (!how)
-        how = &one_try;
     r = lock ? relock_take_check(lock, how) : RELOCK_E_INVALID;
     if (r < 0)
         return r;
+    if (!how)
+        how = &one_try;
     if (is_usual(how) && relock_shortcut_take(lock->resource, grant))
         return RELOCK_OK;
-    r = relock_take(lock, how, NULL, false, RELOCK_NEVER, grant);
+    r = relock_take(lock, how, NULL, grant);
     assert(r <= 0);
     return r;
 }
 
 __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct relock_how *how,
-                                         struct relock_cancel *stop, bool is_vouched,
-                                         uint64_t give_up_ms, struct relock_grant *grant)
+                                         struct relock_collector *collector,
+                                         struct relock_grant *grant)
 {
     struct relock_guard guard;
     struct relock_acquire acquire;
     int r;
 
-    relock_take_init(&acquire, lock, how, stop, give_up_ms);
-    acquire.is_vouched = is_vouched;
+    relock_take_init(&acquire, lock, how, collector ? collector->stop : NULL,
+                     collector ? collector->give_up_ms : RELOCK_NEVER);
+    acquire.is_vouched = collector && collector->is_vouched;
     relock_waiter_watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);
+        if (r == RELOCK_OK && collector)
+            collector->number = acquire.hold->number;
         relock_take_report(&acquire, r, grant);
         relock_client_exit(acquire.client, &guard);
     } else {
@@ -678,11 +685,20 @@ __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct 
     return r;
 }
 
+/* One level, or one permit. */
+static int take_one(struct relock_lock *lock, int64_t wait_ms)
+{
+    const struct relock_how how = {.wait_ms = wait_ms,
+                                   .permits = lock && lock->resource->kind->has_permits};
+
+    return relock_acquire(lock, &how, NULL);
+}
+
 int relock_lock(struct relock_lock *lock)
 {
     if (lock && relock_shortcut_take(lock->resource, NULL))
         return RELOCK_OK;
-    return relock_acquire(lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER}, NULL);
+    return take_one(lock, RELOCK_FOREVER);
 }
 
 int relock_trylock(struct relock_lock *lock)
@@ -692,7 +708,7 @@ int relock_trylock(struct relock_lock *lock)
 
 int relock_timedlock(struct relock_lock *lock, int64_t wait_ms)
 {
-    int r = relock_acquire(lock, &(struct relock_how){.wait_ms = wait_ms}, NULL);
+    int r = take_one(lock, wait_ms);
 
     /* A call with a time limit reports its end by one result. */
     return r == RELOCK_BUSY ? RELOCK_TIMEOUT : r;

@@ -168,10 +168,10 @@ int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
 int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uint64_t lease_ms,
                          uint64_t deadline_ms) RELOCK_REQUIRES(lock->client->mutex);
 
-/* The call that collects other locks has ended: a fixed lease of the owner's hold, if there is one,
- * is no longer renewed. */
-void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
-    RELOCK_REQUIRES(lock->client->mutex);
+/* From now on the watchdog renews the hold, or, if a call that collects several locks has kept a
+ * fixed lease of it, it no longer does. */
+void relock_levels_keep(struct relock_client *client, struct relock_hold *hold, bool renewed)
+    RELOCK_REQUIRES(client->mutex);
 
 /* ---- cache ----------------------------------------------------------------------------------- */
 

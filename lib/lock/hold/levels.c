@@ -191,16 +191,14 @@ int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uin
     return r;
 }
 
-void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
+void relock_levels_keep(struct relock_client *client, struct relock_hold *hold, bool renewed)
 {
-    struct relock_hold *hold = relock_resource_find(lock->resource, owner);
-
-    if (!hold || hold->keeping != RELOCK_HOLD_KEPT)
+    if (!renewed && hold->keeping != RELOCK_HOLD_KEPT)
         return;
-    relock_holds_keep(lock->client, hold, RELOCK_HOLD_FIXED);
+    relock_holds_keep(client, hold, renewed ? RELOCK_HOLD_RENEWED : RELOCK_HOLD_FIXED);
     if (hold->busy)
         return; /* the end of that command passes it on */
     relock_owner_command_begin(hold, 0);
-    relock_owner_command_end(lock->client, hold);
-    relock_holds_unref(lock->client, hold);
+    relock_owner_command_end(client, hold);
+    relock_holds_unref(client, hold);
 }

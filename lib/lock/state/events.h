@@ -25,7 +25,7 @@ struct relock_event {
     /* Frees the event without running its callback. May unlock the mutex meanwhile. */
     void (*drop)(struct relock_client *client, struct relock_event *event);
     /* The queue is closed before the call has ended. */
-    void (*orphan)(struct relock_client *client, struct relock_event *event);
+    void (*lose_queue)(struct relock_client *client, struct relock_event *event);
     struct relock_event *next, *prev; /* in one of the lists of a queue */
 };
 

@@ -296,16 +296,33 @@ static unsigned rank(const struct relock_hold *hold)
     return hold->notice == RELOCK_HOLD_NO_NOTICE || !hold->told;
 }
 
-struct relock_hold *relock_resource_find_released(struct relock_resource *resource, uint64_t owner)
+struct relock_hold *relock_resource_find_number(struct relock_resource *resource, uint64_t owner,
+                                                uint64_t number)
 {
-    struct relock_hold *found = relock_resource_find(resource, owner);
     struct relock_hold *hold;
 
-    if (!found || !resource->kind->has_permits)
+    if (number == 0)
+        return relock_resource_find(resource, owner);
+    relock_shortcut_close(resource);
+    LL_FOREACH(resource->holds, hold)
+    {
+        if (hold->has_owner && hold->owner == owner && hold->number == number)
+            return hold;
+    }
+    return NULL;
+}
+
+struct relock_hold *relock_resource_find_released(struct relock_resource *resource, uint64_t owner,
+                                                  uint64_t number)
+{
+    struct relock_hold *found = relock_resource_find_number(resource, owner, number);
+    struct relock_hold *hold;
+
+    if (!found || number > 0 || !resource->kind->has_permits)
         return found;
     LL_FOREACH(found->next, hold)
     {
-        if (hold->has_owner && hold->owner == owner &&
+        if (relock_hold_is_of(hold, owner) &&
             (rank(hold) > rank(found) ||
              (rank(hold) == rank(found) && relock_hold_order(hold) > relock_hold_order(found))))
             found = hold;
@@ -318,50 +335,38 @@ static uint64_t certain_until_ms(const struct relock_hold *hold)
     return hold->state == RELOCK_HOLD_LOST ? 0 : hold->valid_until_ms;
 }
 
-struct relock_hold *relock_resource_find_weakest(struct relock_resource *resource, uint64_t owner)
+struct relock_hold *relock_resource_find_weakest(struct relock_resource *resource, uint64_t owner,
+                                                 uint64_t number)
 {
-    struct relock_hold *found = relock_resource_find(resource, owner);
+    struct relock_hold *found = relock_resource_find_number(resource, owner, number);
     struct relock_hold *hold;
 
-    if (!found || !resource->kind->has_permits)
+    if (!found || number > 0 || !resource->kind->has_permits)
         return found;
     LL_FOREACH(found->next, hold)
     {
-        if (hold->has_owner && hold->owner == owner &&
-            certain_until_ms(hold) < certain_until_ms(found))
+        if (relock_hold_is_of(hold, owner) && certain_until_ms(hold) < certain_until_ms(found))
             found = hold;
     }
     return found;
 }
 
 struct relock_hold *relock_resource_find_younger(struct relock_resource *resource, uint64_t owner,
-                                                 uint64_t order)
+                                                 uint64_t number, uint64_t order)
 {
     struct relock_hold *found = NULL;
     struct relock_hold *hold;
 
+    if (number > 0)
+        return relock_resource_find_number(resource, owner, number);
     relock_shortcut_close(resource);
     LL_FOREACH(resource->holds, hold)
     {
-        if (hold->has_owner && hold->owner == owner && relock_hold_order(hold) > order &&
+        if (relock_hold_is_of(hold, owner) && relock_hold_order(hold) > order &&
             (!found || relock_hold_order(hold) < relock_hold_order(found)))
             found = hold;
     }
     return found;
-}
-
-struct relock_hold *relock_resource_find_number(struct relock_resource *resource, uint64_t owner,
-                                                uint64_t number)
-{
-    struct relock_hold *hold;
-
-    relock_shortcut_close(resource);
-    LL_FOREACH(resource->holds, hold)
-    {
-        if (hold->has_owner && hold->owner == owner && hold->number == number)
-            return hold;
-    }
-    return NULL;
 }
 
 /* ---- contention ---------------------------------------------------------------------------- */

@@ -421,10 +421,31 @@ static inline bool relock_resource_is_owned(const struct relock_resource *resour
     return hold != NULL;
 }
 
+/* Whether calls of this owner are about the hold. They are not about permits that a multi lock has:
+ * that finds them by the number of their hold. */
+static inline bool relock_hold_is_of(const struct relock_hold *hold, uint64_t owner)
+{
+    return hold->has_owner && hold->owner == owner &&
+           (hold->is_own || !hold->resource->kind->has_permits);
+}
+
 /* The hold of an owner that has levels, NULL when it has none. Of a semaphore an owner may have
  * several: one of them. */
 static inline struct relock_hold *relock_resource_find(struct relock_resource *resource,
                                                        uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    relock_shortcut_close(resource);
+    LL_FOREACH(resource->holds, hold)
+    if (relock_hold_is_of(hold, owner))
+        return hold;
+    return NULL;
+}
+
+/* A hold of the owner, perhaps one that a multi lock has; NULL: there is none. */
+static inline struct relock_hold *relock_resource_find_any(struct relock_resource *resource,
+                                                           uint64_t owner)
 {
     struct relock_hold *hold;
 
@@ -442,19 +463,23 @@ static inline struct relock_hold *relock_resource_find_levels(struct relock_reso
     return resource->kind->has_permits ? NULL : relock_resource_find(resource, owner);
 }
 
-/* The owner's hold that a release is for; NULL: it has none. */
-struct relock_hold *relock_resource_find_released(struct relock_resource *resource, uint64_t owner);
-
-/* The hold that ends the owner's certainty first; NULL: it has none. */
-struct relock_hold *relock_resource_find_weakest(struct relock_resource *resource, uint64_t owner);
-
-/* The owner's first hold whose relock_hold_order() is above `order`; NULL: it has none. */
-struct relock_hold *relock_resource_find_younger(struct relock_resource *resource, uint64_t owner,
-                                                 uint64_t order);
-
-/* The hold with this number, of the owner; NULL: it has ended. */
+/*
+ * The same, or NULL. If `number` is not 0, it is that of the one hold that counts, also if a multi
+ * lock has it:
+ *
+ *   find_number    any of them
+ *   find_released  that which a release is for
+ *   find_weakest   that which ends the owner's certainty first
+ *   find_younger   the first whose relock_hold_order() is above `order`
+ */
 struct relock_hold *relock_resource_find_number(struct relock_resource *resource, uint64_t owner,
                                                 uint64_t number);
+struct relock_hold *relock_resource_find_released(struct relock_resource *resource, uint64_t owner,
+                                                  uint64_t number);
+struct relock_hold *relock_resource_find_weakest(struct relock_resource *resource, uint64_t owner,
+                                                 uint64_t number);
+struct relock_hold *relock_resource_find_younger(struct relock_resource *resource, uint64_t owner,
+                                                 uint64_t number, uint64_t order);
 
 /* The lock of a collection that was lost, and the collection with it; NULL: none, or it is none. */
 static inline const struct relock_resource *relock_hold_lost_on(const struct relock_hold *hold)

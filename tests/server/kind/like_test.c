@@ -30,6 +30,7 @@ static void each_library_has_its_key(void **state)
         {"node-redlock", "orders"},
         {"pottery", "redlock:orders"},
         {"python-redis-lock", "lock:orders"},
+        {"redis-lock", "lock.orders"},
         {"redis-py", "orders"},
         {"redis-semaphore", "mutex:orders"},
         {"redlock-py", "orders"},
@@ -129,7 +130,7 @@ static void what_names_no_lock_is_refused(void **state)
     assert_result(try_like(client, "portalocker", "orders"), RELOCK_E_INVALID);
     assert_true(log_wait(f->log,
                          "is none of bsm-redislock django-redis node-redlock pottery "
-                         "python-redis-lock redis-py redis-semaphore redlock-py "
+                         "python-redis-lock redis-lock redis-py redis-semaphore redlock-py "
                          "redlock-universal redsync rslock rueidislock sesamecare-redlock "
                          "shedlock simple-redis-mutex spring-integration",
                          SOON_MS));

@@ -36,8 +36,10 @@ static void an_asynchronous_call_waits_for_its_permits(void **state)
     struct relock_lock *lock = semaphore_of(f, client, 3);
     struct relock_events *events = reactor_events(client);
     struct relock_how how = {.permits = 2, .wait_ms = LONG_MS};
+    struct relock_how none = {.wait_ms = LONG_MS};
     struct outcome first = OUTCOME, second = OUTCOME;
 
+    assert_result(outcome_acquire(lock, &none, events, &first), RELOCK_E_INVALID);
     assert_result(outcome_acquire(lock, &how, events, &first), RELOCK_OK);
     assert_result(outcome_acquire(lock, &how, events, &second), RELOCK_OK);
     assert_result(reactor_await(events, &first), RELOCK_OK);
@@ -58,7 +60,7 @@ static void calls_for_one_owner_each_have_their_permits(void **state)
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = semaphore_of(f, client, 4);
     struct relock_events *events = reactor_events(client);
-    struct relock_how how = {.wait_ms = LONG_MS, .owner = relock_owner_new()};
+    struct relock_how how = {.wait_ms = LONG_MS, .owner = relock_owner_new(), .permits = 1};
     struct outcome outcomes[3] = {OUTCOME, OUTCOME, OUTCOME};
     struct relock_grant grant;
 

@@ -123,6 +123,19 @@ static void permits_that_were_never_set_are_a_result_of_their_own(void **state)
     forget(f, 2);
 }
 
+static void no_permits_are_refused_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = semaphore_of(f, fixture_client(f, NULL), 2);
+
+    assert_result(take_within(lock, 0, LONG_MS), RELOCK_E_INVALID);
+    assert_true(log_wait(f->log, "`permits` of struct relock_how is 0", SOON_MS));
+    assert_result(relock_acquire(lock, NULL, NULL), RELOCK_OK); /* one */
+    assert_free(f, 1, 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    forget(f, 2);
+}
+
 static void more_than_all_permits_are_refused_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -197,6 +210,7 @@ static void data_of_another_program_stay(void **state)
     assert_result(relock_trylock(lock), RELOCK_E_SERVER);
     assert_result(relock_semaphore_set(lock, 2), RELOCK_E_SERVER);
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_int_equal(log_count(f->log, "the server sent a reply"), 0);
 }
 
 /* A number, but that of no semaphore. */
@@ -215,6 +229,10 @@ static void a_number_out_of_range_is_data_of_another_program(void **state)
         assert_result(relock_semaphore_add(lock, 1), RELOCK_E_SERVER);
         assert_string_equal(probe_text(f->probe, "GET orders"), numbers[i]);
     }
+    assert_true(log_wait(f->log,
+                         "not read or set: Redis returned an error or is a replica: the key "
+                         "has the number of no semaphore",
+                         SOON_MS));
     assert_int_equal(probe_int(f->probe, "SET orders 2147483647"), 0);
     assert_result(relock_semaphore_read(lock, &permits), RELOCK_OK);
     assert_true(permits.n_free == RELOCK_SEMAPHORE_MAX && permits.n_out == 0);
@@ -302,7 +320,7 @@ static void non_reentrant_refuses_an_owner_with_permits(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = semaphore_of(f, fixture_client(f, NULL), 2);
-    struct relock_how once = {.flags = RELOCK_NON_REENTRANT};
+    struct relock_how once = {.flags = RELOCK_NON_REENTRANT, .permits = 1};
 
     assert_result(relock_acquire(lock, &once, NULL), RELOCK_OK);
     assert_result(relock_acquire(lock, &once, NULL), RELOCK_E_DEADLOCK);
@@ -461,7 +479,7 @@ static void a_lost_acquire_is_released_before_newer_ones(void **state)
     struct fixture *f = *state;
     struct relock_client *client = watchful_client(f, 300);
     struct relock_lock *lock = semaphore_of(f, client, 3);
-    struct relock_how how = {.on_lost = losses_write, .arg = f->losses};
+    struct relock_how how = {.on_lost = losses_write, .arg = f->losses, .permits = 1};
 
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL " OUT), 1); /* the next ones are in a new set */
@@ -500,14 +518,15 @@ static void a_freed_client_gives_all_permits_back(void **state)
     forget(f, 3);
 }
 
-static void composites_refuse_a_semaphore(void **state)
+static void red_locks_refuse_a_semaphore(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *members[2] = {fixture_lock(f, client, "other"), semaphore(f, client)};
+    struct relock_lock *members[3];
     struct relock_lock *lock = NULL;
 
-    assert_result(relock_multilock_new(members, 2, &lock), RELOCK_E_INVALID);
+    for (size_t i = 0; i < 3; i++)
+        members[i] = semaphore(f, fixture_client(f, NULL));
+    assert_result(relock_redlock_new(members, 3, &lock), RELOCK_E_INVALID);
     assert_null(lock);
 }
 
@@ -876,7 +895,7 @@ static void a_clock_that_is_a_little_ahead_takes_no_permit(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = semaphore_of(f, fixture_client(f, NULL), 1);
-    struct relock_how how = {.lease_ms = LONG_MS};
+    struct relock_how how = {.lease_ms = LONG_MS, .permits = 1};
     unsigned char id[16];
     uint64_t before_ms = server_now_ms(f), till_ms;
 
@@ -894,6 +913,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(at_most_n_permits_are_out),
         SERVER_TEST(permits_that_were_never_set_are_a_result_of_their_own),
+        SERVER_TEST(no_permits_are_refused_at_once),
         SERVER_TEST(more_than_all_permits_are_refused_at_once),
         SERVER_TEST(a_lower_number_waits_until_permits_come_back),
         SERVER_TEST(permits_can_be_added_and_taken_away),
@@ -912,7 +932,7 @@ int main(void)
         SERVER_TEST(a_lost_acquire_is_released_before_newer_ones),
         SERVER_TEST(a_thread_that_ends_gives_its_permits_back),
         SERVER_TEST(a_freed_client_gives_all_permits_back),
-        SERVER_TEST(composites_refuse_a_semaphore),
+        SERVER_TEST(red_locks_refuse_a_semaphore),
         SERVER_TEST(a_release_wakes_a_waiter),
         SERVER_TEST(a_waiter_of_the_same_client_is_woken),
         SERVER_TEST(a_large_request_is_not_overtaken),

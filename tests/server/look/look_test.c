@@ -262,7 +262,8 @@ static void the_library_of_a_plain_lock_is_named_if_it_is_the_only_one(void **st
         {"job-lock:test:orders", "ADDED:2026-11-27T12:00:18.270Z@host:" UUID, "shedlock"},
         {"orders", "ADDED:2026-11-27T12:00:18.270Z@host:" UUID, ""},
         {"@simple-redis-mutex:lock-orders", "0.1683894162615649", "simple-redis-mutex"},
-        {"lock.orders", "1795780330703", ""},
+        {"lock.orders", "1795780330703", "redis-lock"},
+        {"lock:orders", "1795780330703", ""},
     };
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);

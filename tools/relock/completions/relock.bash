@@ -5,7 +5,7 @@ _relock()
     local common='--url --password-file --verbose --help'
     local known='reentrant spin fenced fair read-write plain announced-plain semaphore unleased latch python-redis-lock simple-redis-mutex spring-integration'
     local kinds='--fair --fenced --read --write --plain --like --permits --set-permits'
-    local libraries='bsm-redislock django-redis node-redlock pottery python-redis-lock redis-py redis-semaphore redlock-py redlock-universal redsync rslock rueidislock sesamecare-redlock shedlock simple-redis-mutex spring-integration:'
+    local libraries='bsm-redislock django-redis node-redlock pottery python-redis-lock redis-lock redis-py redis-semaphore redlock-py redlock-universal redsync rslock rueidislock sesamecare-redlock shedlock simple-redis-mutex spring-integration:'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
 
     COMPREPLY=()

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
-#define WAITS (&(struct relock_how){.wait_ms = NEVER_MS})
+#define WAITS (&(struct relock_how){.wait_ms = NEVER_MS, .permits = kind_now()->permits})
 
 static void acquire(struct relock_lock *lock, struct relock_events *events, struct outcome *held)
 {

@@ -5,7 +5,7 @@
 
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 #define MANY 300
-#define WAITS (&(struct relock_how){.wait_ms = NEVER_MS})
+#define WAITS (&(struct relock_how){.wait_ms = NEVER_MS, .permits = kind_now()->permits})
 
 /* ---- behind a hold ------------------------------------------------------------------------- */
 
@@ -36,7 +36,8 @@ static void all_releases_behind_a_hold_have_a_result(void **state)
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct relock_events *events = reactor_events(client);
-    struct relock_how how = {.wait_ms = NEVER_MS, .owner = relock_owner_new()};
+    struct relock_how how = {
+        .wait_ms = NEVER_MS, .owner = relock_owner_new(), .permits = kind_now()->permits};
     struct outcome nested;
     uint64_t owner;
 

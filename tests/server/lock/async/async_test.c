@@ -4,7 +4,7 @@
 #include "support/peer.h"
 #include "support/reactor.h"
 
-#define WAITS (&(struct relock_how){.wait_ms = NEVER_MS})
+#define WAITS (&(struct relock_how){.wait_ms = NEVER_MS, .permits = kind_now()->permits})
 
 static void a_lock_is_acquired_and_released(void **state)
 {
@@ -57,7 +57,8 @@ static void an_owner_nests(void **state)
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct relock_events *events = reactor_events(client);
-    struct relock_how how = {.wait_ms = NEVER_MS, .owner = relock_owner_new()};
+    struct relock_how how = {
+        .wait_ms = NEVER_MS, .owner = relock_owner_new(), .permits = kind_now()->permits};
     struct outcome got[3];
     unsigned levels = 0; /* bit n: a call has added level n, in any order */
 
@@ -158,7 +159,7 @@ static void a_cancel_ends_a_wait(void **state)
     struct relock_events *events = reactor_events(client);
     struct relock_cancel *cancel;
     struct outcome waits, comes_late;
-    struct relock_how how = {.wait_ms = NEVER_MS};
+    struct relock_how how = {.wait_ms = NEVER_MS, .permits = kind_now()->permits};
 
     assert_result(relock_cancel_new(&cancel), RELOCK_OK);
     how.cancel = cancel;

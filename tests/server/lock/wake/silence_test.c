@@ -75,7 +75,9 @@ static void a_wait_ends_although_there_are_idle_connections(void **state)
                               .command_timeout_ms = outlast_ms(SILENCE_MS),
                               .recheck_ms = NEVER_MS,
                           });
+    const struct relock_how outlasting = {.wait_ms = RELOCK_FOREVER, .lease_ms = NEVER_MS};
     struct actor *actors[N_IDLE];
+    struct relock_lock *locks[N_IDLE];
 
     server_pause(f->server);
     for (int i = 0; i < N_IDLE; i++) {
@@ -83,12 +85,15 @@ static void a_wait_ends_although_there_are_idle_connections(void **state)
 
         snprintf(name, sizeof(name), "idle%d", i);
         actors[i] = actor_start();
-        actor_begin_turns(actors[i], fixture_lock(f, client, name), 1);
+        locks[i] = fixture_lock(f, client, name);
+        actor_begin_acquire(actors[i], locks[i], &outlasting);
     }
     let_pass(200);
     server_resume(f->server);
-    for (int i = 0; i < N_IDLE; i++)
+    for (int i = 0; i < N_IDLE; i++) {
         assert_result(actor_result(actors[i]), RELOCK_OK);
+        assert_result(actor_unlock(actors[i], locks[i]), RELOCK_OK);
+    }
     assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
     wait_and_sleep(client, fixture_lock(f, client, "orders"), 1);
     fall_silent(f);

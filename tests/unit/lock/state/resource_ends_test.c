@@ -183,9 +183,9 @@ static void rousing_wakes_every_waiter_in_the_queue(void **state)
 
 static void a_hold_is_found_by_its_owner(void **state)
 {
-    struct relock_hold five = {.owner = 5, .has_owner = true};
-    struct relock_hold six = {.owner = 6, .has_owner = true};
-    struct relock_hold seven = {.owner = 7, .has_owner = true};
+    struct relock_hold five = {.owner = 5, .has_owner = true, .resource = &resource};
+    struct relock_hold six = {.owner = 6, .has_owner = true, .resource = &resource};
+    struct relock_hold seven = {.owner = 7, .has_owner = true, .resource = &resource};
 
     (void)state;
 

@@ -1,0 +1,366 @@
+/* Multi locks with a semaphore among their members: each hold has one permit. */
+#include "support/actor.h"
+#include "support/listener.h"
+#include "support/multi.h"
+
+#define OUT "{slots}:timeout"
+#define LONG_MS 60000
+#define SHORT_MS 600
+
+struct pair {
+    struct relock_client *client;
+    struct relock_lock *lock, *slots, *both;
+};
+
+/* Of the lock "a", which is acquired first, or of "z", which is acquired last. */
+static struct pair pair_of(struct fixture *f, struct relock_client *client, const char *name)
+{
+    struct pair pair = {.client = client, .lock = fixture_lock(f, client, name)};
+
+    pair.slots = fixture_lock_of(f, client, "slots", relock_semaphore_new);
+    pair.both = fixture_multi(f, pair.slots, pair.lock, NULL);
+    return pair;
+}
+
+static struct pair pair_with(struct fixture *f, struct relock_client *client, uint64_t n)
+{
+    struct pair pair = pair_of(f, client, "a");
+
+    assert_result(relock_semaphore_set(pair.slots, n), RELOCK_OK);
+    return pair;
+}
+
+static int take_one_for(struct relock_lock *lock, uint64_t lease_ms)
+{
+    const struct relock_how how = {.lease_ms = lease_ms, .permits = 1};
+
+    return relock_acquire(lock, &how, NULL);
+}
+
+static void assert_out(struct fixture *f, uint64_t n)
+{
+    assert_int_equal(probe_int(f->probe, "ZCARD " OUT), n);
+}
+
+/* All permits are back and the locks are free; the semaphore stays. */
+static void forget(struct fixture *f, uint64_t n)
+{
+    assert_int_equal(probe_int(f->probe, "GET slots"), n);
+    assert_int_equal(probe_int(f->probe, "DEL slots"), 1);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+/* ---- acquiring ----------------------------------------------------------------------------- */
+
+static void the_first_level_takes_a_permit_and_the_last_gives_it_back(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 2);
+    unsigned count;
+
+    for (unsigned level = 1; level <= 3; level++) {
+        assert_result(relock_trylock(t.both), RELOCK_OK);
+        assert_out(f, 1);
+        assert_int_equal(probe_only_value(f->probe, "a"), level);
+        assert_result(relock_hold_count(t.both, &count), RELOCK_OK);
+        assert_int_equal(count, level);
+    }
+    for (unsigned level = 3; level > 0; level--) {
+        assert_out(f, 1);
+        assert_true(relock_is_mine(t.both));
+        assert_result(relock_unlock(t.both), RELOCK_OK);
+    }
+    assert_result(relock_unlock(t.both), RELOCK_NOT_OWNER);
+    forget(f, 2);
+}
+
+static void without_a_free_permit_nothing_is_held(void **state)
+{
+    static const char *const names[] = {"a", "z"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture *f = *state;
+        struct pair t = pair_of(f, fixture_client(f, NULL), names[i]);
+        struct pair other = pair_of(f, fixture_client(f, NULL), "other");
+        struct relock_grant grant;
+
+        assert_result(relock_semaphore_set(t.slots, 1), RELOCK_OK);
+        assert_result(relock_trylock(other.both), RELOCK_OK);
+        assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_BUSY);
+        assert_string_equal(grant.failed_member, "slots");
+        assert_int_equal(probe_int(f->probe, "EXISTS %s", names[i]), 0);
+        assert_result(relock_unlock(other.both), RELOCK_OK);
+        assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_OK);
+        assert_result(relock_unlock(t.both), RELOCK_OK);
+        forget(f, 1);
+    }
+}
+
+static void without_the_lock_no_permit_is_held(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_of(f, fixture_client(f, NULL), "z");
+    struct relock_lock *theirs = fixture_lock(f, fixture_client(f, NULL), "z");
+    struct relock_grant grant;
+
+    assert_result(relock_semaphore_set(t.slots, 1), RELOCK_OK);
+    assert_result(relock_lock(theirs), RELOCK_OK);
+    assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_BUSY);
+    assert_string_equal(grant.failed_member, "z");
+    assert_out(f, 0);
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    forget(f, 1);
+}
+
+static void a_waiter_gets_the_permit_that_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 1);
+    struct pair other = pair_of(f, fixture_client(f, NULL), "other");
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    actor_begin_lock(actor, other.both);
+    assert_true(probe_wait_in_line(f->probe, "slots", 1));
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_gets_in(actor, other.both);
+    forget(f, 1);
+}
+
+static void a_number_that_was_never_set_is_said(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_of(f, fixture_client(f, NULL), "a");
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_E_NO_PERMITS);
+    assert_string_equal(grant.failed_member, "slots");
+    assert_int_equal(probe_n_keys(f->probe), 0);
+    assert_result(relock_acquire(t.both, &(struct relock_how){.permits = 1}, NULL),
+                  RELOCK_E_INVALID);
+}
+
+/* ---- apart --------------------------------------------------------------------------------- */
+
+static void its_permit_is_apart_from_those_of_the_owner(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 3);
+    struct relock_grant grant;
+    unsigned count;
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_check(t.slots, 0, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_unlock(t.slots), RELOCK_NOT_OWNER);
+    assert_result(relock_extend(t.slots, 0, LONG_MS), RELOCK_NOT_OWNER);
+    assert_result(relock_hold_count(t.slots, &count), RELOCK_OK);
+    assert_int_equal(count, 1);
+
+    assert_result(relock_lock(t.slots), RELOCK_OK);
+    assert_result(relock_check(t.slots, 0, &grant), RELOCK_OK);
+    assert_int_equal(grant.permits, 1);
+    assert_out(f, 2);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    assert_true(relock_is_mine(t.both));
+
+    assert_result(relock_lock(t.slots), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_out(f, 1);
+    assert_result(relock_check(t.slots, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    forget(f, 3);
+}
+
+static void two_multi_locks_have_a_permit_each(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct pair t = pair_with(f, client, 2);
+    struct pair other = pair_of(f, client, "other");
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_lock(other.both), RELOCK_OK);
+    assert_out(f, 2);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_out(f, 1);
+    assert_true(relock_is_mine(other.both));
+    assert_result(relock_unlock(other.both), RELOCK_OK);
+    forget(f, 2);
+}
+
+/* ---- leases -------------------------------------------------------------------------------- */
+
+static void extending_extends_its_permit_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 2);
+    struct relock_grant grant;
+
+    assert_result(take_one_for(t.slots, LONG_MS / 2), RELOCK_OK);
+    assert_result(relock_acquire(t.both, &(struct relock_how){.lease_ms = LONG_MS / 2}, &grant),
+                  RELOCK_OK);
+    assert_true(grant.valid_ms <= LONG_MS / 2);
+    assert_result(relock_extend(t.both, 0, LONG_MS), RELOCK_OK);
+    assert_true(relock_valid_ms(t.both) > LONG_MS / 2);
+    assert_true(relock_valid_ms(t.slots) <= LONG_MS / 2);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    forget(f, 2);
+}
+
+static void a_fixed_lease_ends_and_the_permit_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 1);
+    struct pair other = pair_of(f, fixture_client(f, NULL), "other");
+
+    assert_result(acquire_for(t.both, SHORT_MS), RELOCK_OK);
+    assert_result(relock_timedlock(other.both, LONG_MS), RELOCK_OK);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_int_equal(losses_count(f->losses), 1);
+    assert_result(relock_unlock(other.both), RELOCK_OK);
+    forget(f, 1);
+}
+
+static void a_further_level_that_is_renewed_has_the_permit_renewed(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = 2 * SHORT_MS});
+    struct pair t = pair_with(f, client, 1);
+    uint64_t until_ms;
+
+    assert_result(acquire_for(t.both, SHORT_MS), RELOCK_OK);
+    assert_result(relock_trylock(t.both), RELOCK_OK);
+    until_ms = now_ms() + 4 * SHORT_MS; /* longer than the lease of either */
+    while (now_ms() < until_ms) {
+        assert_true(relock_is_mine(t.both));
+        let_pass(SHORT_MS / 10);
+    }
+    assert_out(f, 1);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    forget(f, 1);
+}
+
+/* ---- losses -------------------------------------------------------------------------------- */
+
+static void a_permit_that_was_taken_loses_the_multi_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, watchful_client(f, LONG_MS), 2);
+    struct relock_grant grant;
+
+    assert_result(take_one_for(t.slots, LONG_MS / 2), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "EVAL %s 1 " OUT,
+                               "return redis.call('zremrangebyrank', KEYS[1], 1, 1)"),
+                     1);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_string_equal(losses_get(f->losses, 0).name, "slots");
+    assert_int_equal(losses_get(f->losses, 0).hold_count, 2);
+    assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_LOST);
+    assert_string_equal(grant.failed_member, "slots");
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_result(relock_unlock(t.both), RELOCK_NOT_OWNER);
+    assert_int_equal(losses_count(f->losses), 1);
+    assert_result(relock_unlock(t.slots), RELOCK_OK); /* the owner's own is not lost */
+    assert_int_equal(probe_int(f->probe, "INCR slots"), 2);
+    assert_result(relock_trylock(t.both), RELOCK_OK); /* nothing is left of the loss */
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    forget(f, 2);
+}
+
+static void a_lost_lock_gives_the_permit_back_with_the_release(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, watchful_client(f, LONG_MS), 1);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL a"), 1);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_string_equal(losses_get(f->losses, 0).name, "a");
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    forget(f, 1);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+static void a_thread_that_ends_gives_the_permit_back(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 1);
+    struct actor *actor = actor_start();
+
+    assert_result(actor_lock(actor, t.both), RELOCK_OK);
+    assert_result(actor_lock(actor, t.both), RELOCK_OK);
+    assert_out(f, 1);
+    actor_end(actor);
+    assert_result(relock_timedlock(t.both, LONG_MS), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    forget(f, 1);
+}
+
+static void a_freed_client_gives_the_permit_back(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 1);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    fixture_free_client(f, t.client);
+    forget(f, 1);
+}
+
+/* One owner has the only permit for a multi lock and waits for a lock, whose owner wants a permit.
+ */
+static void its_permit_counts_in_the_search_for_deadlocks(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.deadlock_ms = 20};
+    struct pair t = pair_with(f, fixture_client(f, &options), 1);
+    struct pair other = pair_of(f, fixture_client(f, &options), "other");
+    struct relock_lock *wanted = fixture_lock(f, t.client, "other");
+    struct actor *actor = actor_start();
+    int ours, theirs;
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(actor_lock(actor, other.lock), RELOCK_OK);
+    actor_begin_timedlock(actor, other.slots, LONG_MS);
+    ours = relock_timedlock(wanted, LONG_MS);
+    if (ours == RELOCK_OK)
+        assert_result(relock_unlock(wanted), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    theirs = actor_result(actor);
+    if (theirs == RELOCK_OK)
+        assert_result(actor_unlock(actor, other.slots), RELOCK_OK);
+    assert_int_equal((ours == RELOCK_E_DEADLOCK) + (theirs == RELOCK_E_DEADLOCK), 1);
+    assert_result(actor_unlock(actor, other.lock), RELOCK_OK);
+    forget(f, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(the_first_level_takes_a_permit_and_the_last_gives_it_back),
+        SERVER_TEST(without_a_free_permit_nothing_is_held),
+        SERVER_TEST(without_the_lock_no_permit_is_held),
+        SERVER_TEST(a_waiter_gets_the_permit_that_comes_back),
+        SERVER_TEST(a_number_that_was_never_set_is_said),
+        SERVER_TEST(its_permit_is_apart_from_those_of_the_owner),
+        SERVER_TEST(two_multi_locks_have_a_permit_each),
+        SERVER_TEST(extending_extends_its_permit_alone),
+        SERVER_TEST(a_fixed_lease_ends_and_the_permit_comes_back),
+        SERVER_TEST(a_further_level_that_is_renewed_has_the_permit_renewed),
+        SERVER_TEST(a_permit_that_was_taken_loses_the_multi_lock),
+        SERVER_TEST(a_lost_lock_gives_the_permit_back_with_the_release),
+        SERVER_TEST(a_thread_that_ends_gives_the_permit_back),
+        SERVER_TEST(a_freed_client_gives_the_permit_back),
+        SERVER_TEST(its_permit_counts_in_the_search_for_deadlocks),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
