@@ -445,7 +445,8 @@ struct relock_stats {
     uint64_t deadlocks; /* waits refused because they closed a cycle, in or between processes */
     uint64_t deferred;  /* releases that did not wait for the answer (RELOCK_DEFER_RELEASES) */
     uint64_t deferred_lost;  /* such releases of a hold that had been lost before; also in `lost` */
-    uint64_t oldest_hold_us; /* now: for how long the oldest hold has been held; 0: none is held */
+    uint64_t oldest_hold_us; /* now: for how long the oldest hold has been held; 0: none is held.
+                                Exact with few holds; else at most a quarter and 1 ms too long */
     uint64_t permits;        /* now: permits of semaphores that owners have */
     uint64_t permit_waiters; /* now: calls that wait for permits; also in `waiters` */
     uint64_t permits_lost;   /* permits of lost holds */
@@ -804,8 +805,8 @@ RELOCK_API int relock_force_unlock_held(struct relock_lock *lock, bool *held);
  * Takes the permits of one acquire of a semaphore back, and wakes waiters that can be served. `id`
  * is that of one of its permits, as relock_locks() reports it. Of another library's permits, it may
  * have another length than RELOCK_PERMIT_HEX; with RELOCK_PERMIT_HEX_MAX digits it stands for all
- * ids that begin so. The owner learns of the loss as after relock_force_unlock. `held` may be NULL;
- * it says whether the permits were out.
+ * ids that begin so, and with none for the id without a byte alone. The owner learns of the loss as
+ * after relock_force_unlock. `held` may be NULL; it says whether the permits were out.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK             they are not out now; *held is written with it only
@@ -1341,9 +1342,10 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 #define RELOCK_KIND_FOREIGN 8     /* held by Symfony or redis-semaphore, in a way of their own */
 #define RELOCK_KIND_SEMAPHORE 9   /* permits were acquired, or a client waits for some */
 /* A number shows no kind: a latch, an unleased semaphore, or a semaphore whose permits are all
- * free and for which nobody waits. Other programs count with such keys, too. */
-#define RELOCK_KIND_MAYBE_SEMAPHORE 10 /* a number whose name has the word `semaphore` */
-#define RELOCK_KIND_MAYBE_LATCH 11     /* a number whose name has the word `latch` */
+ * free and for which nobody waits. Other programs count with such keys, too. What it may be, its
+ * name says, or the channel to which clients listen. */
+#define RELOCK_KIND_MAYBE_SEMAPHORE 10 /* `semaphore` is in its name, or clients listen to it */
+#define RELOCK_KIND_MAYBE_LATCH 11     /* the same of `latch` */
 #define RELOCK_KIND_NUMBER 12          /* another number; also a plain lock that is one */
 
 #define RELOCK_PERMIT_HEX 32      /* digits in the id of a permit, as of relock and Redisson */
@@ -1366,7 +1368,10 @@ struct relock_lock_info {
     /* As relock_who_holds() reports it; of a read/write lock, of the write side */
     struct relock_holder holder;
     const char *client_name; /* of the holder: that of its relock_options; "" if unknown */
-    unsigned n_waiting; /* of a fair lock, owners in its queue; else clients of relock in line */
+    /* Of a fair lock, owners in its queue. Of a latch or an unleased semaphore, clients that listen
+     * to its channel, also Redisson's: those that wait, and those of relock that did a second or
+     * two ago. Else clients of relock in line. */
+    unsigned n_waiting;
     /* For how long this holder has held it; -1: not known. relock clients record it of each hold
      * that lasts for `deadlock_ms`, or, if that is not set, for a third of the watchdog's time. */
     int64_t held_ms;
@@ -1423,8 +1428,8 @@ typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg)
 /**
  * Reports the first 500 waiters for the lock `name`, in order: the queue of a fair lock, with
  * Redisson's waiters, or the clients of relock that wait in line; see docs/wire.md. Redis knows no
- * others: none for spin locks, for plain locks without RELOCK_ANNOUNCE_PLAIN, for latches, or for
- * unleased semaphores.
+ * others: none for spin locks, or for plain locks without RELOCK_ANNOUNCE_PLAIN. Of latches and
+ * unleased semaphores it knows only how many clients listen: `n_waiting` of relock_locks().
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error.

@@ -371,6 +371,13 @@ static bool are_connected(struct relock_counts *counts)
     return n_up > 0 && n_up == atomic_load(&counts->n_open);
 }
 
+static uint64_t oldest_hold_us(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t since_us = relock_ages_since_us(&client->guarded.ages);
+
+    return since_us == RELOCK_NEVER ? 0 : relock_clock_now_us() - since_us;
+}
+
 int relock_client_stats(struct relock_client *client, struct relock_stats *stats, size_t size)
 {
     struct relock_guard guard;
@@ -386,7 +393,7 @@ int relock_client_stats(struct relock_client *client, struct relock_stats *stats
     now.log_dropped = relock_logger_dropped(client->log.logger);
     now.reconnects = atomic_load(&client->server.counts->reconnects);
     now.connected = are_connected(client->server.counts);
-    relock_holds_survey(client, &now);
+    now.oldest_hold_us = oldest_hold_us(client);
     relock_client_exit(client, &guard);
 
     memset(stats, 0, size);

@@ -1,33 +1,49 @@
 --[[
-Reports which kind of lock a key is, as far as its keys show it, and which owners or clients wait for
-it. The queue of a fair lock, the line of other locks, the token counter and the permits of a semaphore
-count as absent if the user has no right to them. Without TIME, no deadline is known.
+Reports which kinds of lock keys are, as far as the keys show it, who holds them, and which owners or
+clients wait for them. The queue of a fair lock, the line of other locks, the token counter and the
+permits of a semaphore count as absent if the user has no right to them. Without TIME, no deadline is
+known. Without PUBSUB, no client listens.
 
-KEYS[1]  the lock
+KEYS[i]  a lock; in a cluster, all of one slot
 ARGV[1]  how many of those that wait are to be named
 ARGV[2]  in a cluster: see line_name.lua
 
-Returns  the kind: "free", "reentrant" (or spin, or a fair lock without waiters), "fenced", "fair",
+Returns  for each lock, as far as 1000 parts of these locks go, and of the first one anyway:
+         the kind: "free", "reentrant" (or spin, or a fair lock without waiters), "fenced", "fair",
          "rw", "plain", "token" (looks like that of a plain lock, and may be a hash sum, say),
          "string" (a plain lock only if the caller knows better), "foreign" (a lock that relock does
          not have), "semaphore" (has permits that are out, or were, or clients that wait for some),
-         "semaphore?" (a number whose name says so), "latch?" (the same), "number" (another one),
-         "other" (no lock);
-         number of those that wait; the client in the line whose turn it is, or "";
-         and for each that is named its entry, and the ms until its deadline, -1 if it has none. If
-         none is to be named, instead:
+         "semaphore?" (a number whose name says so, or for whose permits clients of unleased semaphores
+         listen), "latch?" (the same of a latch), "number" (another one), "other" (no lock);
+         number of those that wait, or of clients that listen; the client in the line whose turn it is, or "", also if none is
+         to be named;
+         and a list: for each that is named its entry, and the ms until its deadline, -1 if it has none.
+         If none is to be named, instead:
+         of a free lock, and of what is no lock: nothing
          of a foreign lock: a holder, the number of holders, and the remaining ms of the last one
          of a number: the number, as text, and its PTTL
          of a semaphore: its free permits, as text ("": the number is missing), the number of permits
          that are out, and for each acquire that has some, as far as 300 permits show: the id of one
          (128 bytes at most), in hex, how many it has, and the ms until they expire, -1 for never or not
          known; those that expire first come first
+         of another lock: what inspect.lua, rw_inspect.lua for the write side or plain_inspect.lua
+         returns, without a caller
 ]]
-local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local publish = ARGV[2]
---+ line_name.lua
-local queue = 'redisson_lock_queue:' .. tag
-local line = 'relock_waiters:' .. name
+
+local function tag_of(lock)
+    local tag = lock:find('{', 1, true) and lock or '{' .. lock .. '}'
+    return tag
+end
+
+local function name_of_line(keys)
+    --+ line_name.lua KEYS = keys
+    return name
+end
+
+local key, tag, name, queue, details, n_listening -- of the lock that is looked at
+local n_parts = 0 -- of all locks so far
+--+ rw_holder.lua
 
 local function try(...)
     local reply = redis.pcall(...)
@@ -39,21 +55,34 @@ local function is_owner(field)
 end
 
 local function kind_of_hash()
-    local mode = redis.call('hget', KEYS[1], 'mode')
-    if redis.call('hlen', KEYS[1]) > (mode and 10000 or 1) then
+    local n_fields = redis.call('hlen', key)
+    if n_fields > 10000 or (n_fields > 1 and redis.call('hexists', key, 'mode') == 0) then
         return 'other' -- more fields than readers can have, and too many to look at
     end
-    for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
-        if field ~= 'mode' and not is_owner(field) then
+    local fields = redis.call('hgetall', key)
+    local mode
+    for at = 1, #fields, 2 do
+        n_parts = n_parts + math.max(1, math.min(tonumber(fields[at + 1]) or 1, most_levels))
+        if fields[at] == 'mode' then
+            mode = fields[at + 1]
+        elseif not is_owner(fields[at]) then
             return 'other'
         end
     end
-    if mode then
-        return (mode == 'read' or mode == 'write') and 'rw' or 'other'
+    if mode and mode ~= 'read' and mode ~= 'write' then
+        return 'other'
+    elseif mode then
+        details = rw_holder(key, '', 'write')
+        return 'rw'
+    end
+    details = { fields[1]:sub(1, 1024), tonumber(fields[2]) or 0, 1, redis.call('pttl', key), 0 }
+    local tokens = 'redisson_lock_token:' .. tag
+    if try('exists', queue, tokens) == 0 then
+        return 'reentrant'
     elseif try('exists', queue) == 1 then
         return 'fair'
     end
-    return try('exists', 'redisson_lock_token:' .. tag) == 1 and 'fenced' or 'reentrant'
+    return try('exists', tokens) == 1 and 'fenced' or 'reentrant'
 end
 
 local time = try('time')
@@ -63,7 +92,7 @@ local now = time and time[1] * 1000 + math.floor(time[2] / 1000)
 local lock_words = { lock = true, locks = true, redlock = true, rueidislock = true, mutex = true }
 
 local function is_named(words)
-    for word in KEYS[1]:lower():gmatch('%a+') do
+    for word in key:lower():gmatch('%a+') do
         if words[word] then
             return true
         end
@@ -111,8 +140,6 @@ local function is_token(text)
     return (length == 20 or length == 24) and text:find('[^%z\32-\126]') -- random bytes
 end
 
-local details = {} -- behind those that wait
-
 local function hex_of(id)
     return (id:gsub('.', function(byte)
         return string.format('%02x', byte:byte())
@@ -125,6 +152,7 @@ local function add_permits(timeouts)
     local out = redis.call('zrangebyscore', timeouts, now and string.format('(%.0f', now) or '-inf',
         '+inf', 'withscores', 'limit', '0', '300')
     local places = {}
+    n_parts = n_parts + #out
     for at = 1, #out, 2 do
         local id = out[at]
         local hold = #id .. ':' .. (#id == 16 and id:sub(1, 14) or id)
@@ -159,6 +187,14 @@ local function kind_of_nothing()
     return 'semaphore'
 end
 
+-- Clients that wait for a latch or for unleased permits are in no list, but listen to a channel. Each
+-- counts once. Those of a cluster may listen to a sharded one.
+local function listeners_of(channel)
+    local plain = try('pubsub', 'numsub', channel)
+    local sharded = publish and try('pubsub', 'shardnumsub', channel)
+    return (plain and plain[2] or 0) + (sharded and sharded[2] or 0)
+end
+
 -- While no permit is out and nobody waits, a semaphore is a number like others. It never has more than
 -- 2^31 - 1 permits.
 local function kind_of_number(text)
@@ -171,17 +207,24 @@ local function kind_of_number(text)
         add_permits(timeouts)
         return 'semaphore'
     end
-    details = { text, redis.call('pttl', KEYS[1]) }
-    if is_named({ latch = true, latches = true, countdownlatch = true }) then
+    details = { text, redis.call('pttl', key) }
+    n_listening = listeners_of('redisson_countdownlatch__channel__{' .. key .. '}')
+    if n_listening > 0 or is_named({ latch = true, latches = true, countdownlatch = true }) then
         return 'latch?'
     end
-    return is_named({ semaphore = true, semaphores = true }) and 'semaphore?' or 'number'
+    n_listening = listeners_of('redisson_sc:' .. tag)
+    return (n_listening > 0 or is_named({ semaphore = true, semaphores = true })) and 'semaphore?'
+        or 'number'
 end
 
 -- The values of the libraries in docs/wire.md#plain.
 local function kind_of_string()
-    local length = redis.call('strlen', KEYS[1])
-    local text = length <= 512 and redis.call('get', KEYS[1]) or ''
+    local length = redis.call('strlen', key)
+    local is_alone = #KEYS == 1 -- else it is of no interest unless it looks like a lock
+    local value = (is_alone or length <= 512) and redis.call('get', key) or ''
+    local text = length <= 512 and value or ''
+    local rest = redis.call('pttl', key)
+    details = { value:sub(1, 1024), 1, 1, rest, 0 }
     local is_hex = text:match('^%x+$')
     if text:match('^ADDED:%d+%-%d%d%-%d%dT[%d:.]+Z@.+:' .. uuid) -- ShedLock
         or (is_hex and #text == 40 and is_relocks(text))
@@ -198,15 +241,16 @@ local function kind_of_string()
     if is_number(text) then
         return kind_of_number(text)
     end
-    return is_token(text) and redis.call('pttl', KEYS[1]) > 0 and 'token' or 'string'
+    return is_token(text) and rest > 0 and 'token' or 'string'
 end
 
 -- Symfony's locks have 44 characters of base64, and `__write__` beside a writer. The members of a
 -- semaphore of redis-semaphore are UUIDs. The scores are when the holders' leases end.
 local function kind_of_sorted_set()
     local holder, n_holders, rest = '', 0, -1
-    local members = redis.call('zcard', KEYS[1]) <= 1000
-        and redis.call('zrange', KEYS[1], 0, -1, 'withscores') or {}
+    local members = redis.call('zcard', key) <= 1000
+        and redis.call('zrange', key, 0, -1, 'withscores') or {}
+    n_parts = n_parts + #members
     local is_semaphore = is_named({ semaphore = true })
     for at = 1, #members, 2 do
         local member, score = members[at], tonumber(members[at + 1])
@@ -219,7 +263,7 @@ local function kind_of_sorted_set()
         end
     end
     details = { holder, n_holders, rest }
-    return n_holders > 0 and redis.call('pttl', KEYS[1]) > 0 and 'foreign' or 'other'
+    return n_holders > 0 and redis.call('pttl', key) > 0 and 'foreign' or 'other'
 end
 
 local kinds = {
@@ -228,24 +272,45 @@ local kinds = {
     string = kind_of_string,
     zset = kind_of_sorted_set,
 }
-local kind = kinds[redis.call('type', KEYS[1]).ok] or 'other'
-local is_sorted_set = kind == kind_of_sorted_set
-kind = type(kind) == 'function' and kind() or kind
-if kind == 'other' and is_sorted_set then
-    return { kind, 0, '' } -- most are the permits of a semaphore
+
+local function look()
+    tag = tag_of(key)
+    name = name_of_line({ key })
+    queue = 'redisson_lock_queue:' .. tag
+    details, n_listening = {}, 0
+
+    local kind = kinds[redis.call('type', key).ok] or 'other'
+    local is_sorted_set = kind == kind_of_sorted_set
+    kind = type(kind) == 'function' and kind() or kind
+    if kind == 'other' and is_sorted_set then
+        return { kind, 0, '', {} } -- most are the permits of a semaphore
+    elseif kind == 'other' or kind == 'free' then
+        details = {}
+    end
+
+    local is_fair = kind == 'fair' or (kind == 'free' and try('exists', queue) == 1)
+    local list = is_fair and queue or 'relock_waiters:' .. name
+    local n_waiting = n_listening > 0 and n_listening or try('llen', list) or 0
+    local last = tonumber(ARGV[1]) - 1
+    if last < 0 then
+        return { kind, n_waiting, '', details }
+    end
+    local told = try('hget', 'relock_waiters:turn:' .. name, 'told')
+    local named = {}
+    for _, entry in ipairs(try('lrange', list, 0, last) or {}) do
+        local deadline = is_fair and now and try('zscore', 'redisson_lock_timeout:' .. tag, entry)
+        named[#named + 1] = entry
+        named[#named + 1] = deadline and math.max(0, math.floor(deadline - now)) or -1
+    end
+    return { kind, n_waiting, told or '', named }
 end
 
-local is_fair = try('exists', queue) == 1
-local list = is_fair and queue or line
-local last = tonumber(ARGV[1]) - 1
-local told = try('hget', 'relock_waiters:turn:' .. name, 'told')
-local reply = { kind, try('llen', list) or 0, told or '' }
-for i = 1, last < 0 and #details or 0 do
-    reply[3 + i] = details[i]
-end
-for _, entry in ipairs(last >= 0 and try('lrange', list, 0, last) or {}) do
-    local deadline = is_fair and now and try('zscore', 'redisson_lock_timeout:' .. tag, entry)
-    reply[#reply + 1] = entry
-    reply[#reply + 1] = deadline and math.max(0, math.floor(deadline - now)) or -1
+local reply = {}
+for i = 1, #KEYS do
+    if n_parts < 1000 then
+        key = KEYS[i]
+        n_parts = n_parts + 1
+        reply[i] = look()
+    end
 end
 return reply

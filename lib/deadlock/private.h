@@ -211,6 +211,7 @@ struct relock_published {
 
     struct relock_published_hold *holds;
     size_t n_holds;
+    size_t room; /* for so many there is memory already */
     struct relock_published_hash hashes[RELOCK_PUBLISHED_HASHES];
     uint64_t refused_until_ms; /* the user may not write hashes, and that was logged; or 0 */
 

@@ -379,6 +379,19 @@ STEP void forget_holds(struct relock_client *client)
     }
 }
 
+/* A scan needs memory only for more holds than any before it: those that are published stay so. */
+static bool has_room(struct relock_published *published)
+{
+    if (published->n_holds < published->room)
+        return true;
+    if (published->n_holds >= HOLDS_MOST ||
+        !relock_graph_has_room((void **)&published->holds, published->n_holds,
+                               sizeof(*published->holds)))
+        return false;
+    published->room++;
+    return true;
+}
+
 /* Finds the holds whose owners have waited for long. Returns whether one of these waits is new. */
 STEP bool find_holds(struct relock_client *client, uint64_t now_ms)
 {
@@ -392,9 +405,7 @@ STEP bool find_holds(struct relock_client *client, uint64_t now_ms)
         if (held.hold->count == 0 || held.hold->detached || held.hold->resource->kind->is_composite)
             continue;
         held.waiter = wait_of(client, held.hold->owner, now_ms);
-        if (!held.waiter || !relock_chain_counts(&held, now_ms) ||
-            published->n_holds >= HOLDS_MOST ||
-            !relock_graph_has_room((void **)&published->holds, published->n_holds, sizeof(held)))
+        if (!held.waiter || !relock_chain_counts(&held, now_ms) || !has_room(published))
             continue;
         (void)relock_chain_field(held.field, client, held.hold);
         (void)relock_holds_ref(held.hold);

@@ -1,11 +1,13 @@
 /*
  * relock_locks finds locks by their names: SCAN runs on each server, for hashes, strings and
- * sorted sets, and look.lua tells which of these are locks. relock_waiters names the waiters for
+ * sorted sets, and look.lua tells which of these are locks, 64 at a time. What is found is kept
+ * until there are 64 locks, whose ages are then read together. relock_waiters names the waiters for
  * one lock.
  */
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"
 #include "look/private.h"
+#include "redis/deployment/slot_map.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>
@@ -22,9 +24,11 @@ struct search {
     struct relock_text pattern;
     relock_locks_fn *fn;
     void *arg;
-    bool ended;  /* by fn */
-    int refused; /* why a key could not be read; RELOCK_OK: all could */
-    bool shown;  /* a key could be read */
+    bool ended;                      /* by fn */
+    int refused;                     /* why a key could not be read; RELOCK_OK: all could */
+    bool shown;                      /* a key could be read */
+    struct relock_sight_lock *found; /* RELOCK_SIGHT_MANY; the first `n_found` are to be shown */
+    size_t n_found;
 };
 
 /* Keys that belong to a lock of another name. */
@@ -41,22 +45,52 @@ static bool is_part(const char *key)
     return *level && !level[strspn(level, "0123456789")];
 }
 
-static bool is_wanted(const struct search *search, const struct relock_lock_info *info,
-                      enum show which)
+static bool is_wanted(const struct relock_sight_lock *lock, enum show which)
 {
-    return which == SHOW_ANY || (search->sight.is_lock && (which == SHOW_HELD || info->is_unset));
+    return which == SHOW_ANY || (lock->is_lock && (which == SHOW_HELD || lock->info.is_unset));
 }
 
-static int show(struct search *search, struct relock_text name, enum show which)
+static void show(struct search *search)
 {
-    struct relock_lock_info info;
+    relock_sight_read_ages(&search->sight, search->n_found);
+    for (size_t i = 0; i < search->n_found; i++) {
+        struct relock_sight_lock *lock = &search->found[i];
+
+        if (lock->info.permits)
+            lock->info.held_ms = lock->info.permits->held_ms;
+        if (!search->ended)
+            search->ended = !search->fn(&lock->info, search->arg);
+        relock_sight_lock_deinit(lock);
+    }
+    search->n_found = 0;
+}
+
+/* Takes an element of the reply of look.lua. `is_there`, if not NULL: the key is. */
+static int take(struct search *search, struct relock_text name, const struct redisReply *element,
+                enum show which, bool *is_there)
+{
+    struct relock_sight_lock *lock = &search->found[search->n_found];
+    int r = relock_sight_describe(&search->sight, name, element, lock);
+
+    if (is_there)
+        *is_there = r == RELOCK_OK && lock->info.kind != RELOCK_KIND_NONE;
+    if (r != RELOCK_OK || !is_wanted(lock, which)) {
+        relock_sight_lock_deinit(lock);
+        return r;
+    }
+    relock_sight_want_ages(&search->sight, lock);
+    if (++search->n_found == RELOCK_SIGHT_MANY)
+        show(search);
+    return RELOCK_OK;
+}
+
+static int look_at_one(struct search *search, struct relock_text name, enum show which)
+{
     struct relock_call call;
-    int r = relock_sight_ask(&search->sight, name, 0, &call);
+    int r = relock_sight_ask(&search->sight, &name, 1, 0, &call);
 
     if (r == RELOCK_OK)
-        r = relock_sight_describe(&search->sight, &call, &info);
-    if (r == RELOCK_OK && is_wanted(search, &info, which))
-        search->ended = !search->fn(&info, search->arg);
+        r = take(search, name, relock_reply_at(call.reply, 0), which, NULL);
     relock_call_end(&call);
     if (r == RELOCK_OK)
         search->shown = true;
@@ -67,25 +101,114 @@ static int show(struct search *search, struct relock_text name, enum show which)
     return RELOCK_OK;
 }
 
-static int show_page(void *arg, struct relock_node *node, const struct redisReply *keys)
+/*
+ * Looks at these locks by one script, or at the first ones: `n`, and how many. Without a right to
+ * one of them, the whole script is refused. And a proxy may send it to the server of the first key,
+ * which has none of the others. So what is refused or not there is asked for by itself.
+ */
+static int look_at_many(struct search *search, const struct relock_text *names, size_t *n,
+                        enum show which)
 {
-    struct search *search = arg;
-    const struct redisReply *element;
-    const char *key;
-    size_t len, known;
+    struct relock_call call;
+    int r = relock_sight_ask(&search->sight, names, *n, 0, &call);
+    bool is_refused = r == RELOCK_E_AUTH || r == RELOCK_E_SERVER;
+    size_t i = 0;
+
+    if (is_refused)
+        r = RELOCK_OK;
+    for (; r == RELOCK_OK && i < *n && !search->ended; i++) {
+        const struct redisReply *element = is_refused ? NULL : relock_reply_at(call.reply, i);
+        bool is_there = false;
+
+        if (!element && i > 0 && !is_refused)
+            break;
+        if (element)
+            r = take(search, names[i], element, which, &is_there);
+        if (is_there)
+            search->shown = true;
+        else if (r != RELOCK_E_NOMEM)
+            r = look_at_one(search, names[i], which);
+    }
+    relock_call_end(&call);
+    *n = i;
+    return r;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    unsigned first = relock_slot_of(*(const struct relock_text *)a);
+    unsigned second = relock_slot_of(*(const struct relock_text *)b);
+
+    return (first > second) - (first < second);
+}
+
+/* Looks at all these locks, in a cluster at those of one slot together. Reorders them. */
+static int look_at(struct search *search, struct relock_text *names, size_t n, enum show which)
+{
+    bool is_cluster = search->sight.client->topology->is_cluster;
     int r = RELOCK_OK;
 
-    (void)node;
-    for (size_t i = 0; r == RELOCK_OK && (element = relock_reply_at(keys, i)); i++)
-        if (!search->ended && relock_reply_text(element, &key, &len) &&
-            relock_keys_name(key, &known) && known == len && !is_part(key))
-            r = show(search, (struct relock_text){key, len}, SHOW_HELD);
+    if (is_cluster && n > 1)
+        qsort(names, n, sizeof(*names), compare_slots);
+    while (n > 0 && r == RELOCK_OK && !search->ended) {
+        size_t some = 1;
+
+        while (some < n && some < RELOCK_SIGHT_MANY &&
+               (!is_cluster || compare_slots(names, names + some) == 0))
+            some++;
+        if (some == 1)
+            r = look_at_one(search, names[0], which);
+        else
+            r = look_at_many(search, names, &some, which);
+        names += some;
+        n -= some;
+    }
     return r == RELOCK_OK && search->ended ? RELOCK_SCAN_END : r;
+}
+
+/* Finds the name of a lock in a key. */
+typedef bool name_fn(const char *key, size_t len, struct relock_text *name);
+
+static int look_at_page(struct search *search, const struct redisReply *keys, name_fn *find_name,
+                        enum show which)
+{
+    const struct redisReply *element;
+    struct relock_text *names;
+    const char *key;
+    size_t len, n = 0;
+    int r;
+
+    while (relock_reply_at(keys, n))
+        n++;
+    names = calloc(n + 1, sizeof(*names));
+    if (!names)
+        return RELOCK_E_NOMEM;
+    n = 0;
+    for (size_t i = 0; (element = relock_reply_at(keys, i)); i++)
+        n += relock_reply_text(element, &key, &len) && strlen(key) == len &&
+             find_name(key, len, &names[n]);
+    r = look_at(search, names, n, which);
+    free(names);
+    return r;
+}
+
+static bool is_name(const char *key, size_t len, struct relock_text *name)
+{
+    size_t known;
+
+    *name = (struct relock_text){key, len};
+    return relock_keys_name(key, &known) && !is_part(key);
+}
+
+static int show_page(void *arg, struct relock_node *node, const struct redisReply *keys)
+{
+    (void)node;
+    return look_at_page(arg, keys, is_name, SHOW_HELD);
 }
 
 /* The name of the semaphore whose permits this key has: `{jobs}:timeout`, or `a{jobs}:timeout` if
  * the name has a brace. */
-static bool read_semaphore(const char *key, size_t len, char name[RELOCK_NAME_MAX + 1])
+static bool read_semaphore(const char *key, size_t len, struct relock_text *name)
 {
     size_t end = len < strlen(PERMITS) ? 0 : len - strlen(PERMITS), start = 0;
     const char *brace;
@@ -97,27 +220,15 @@ static bool read_semaphore(const char *key, size_t len, char name[RELOCK_NAME_MA
         start++;
         end--;
     }
-    memcpy(name, key + start, end - start);
-    name[end - start] = '\0';
+    *name = (struct relock_text){key + start, end - start};
     return brace && end > start;
 }
 
 /* Those whose number is missing, which no other scan finds. */
 static int show_unset(void *arg, struct relock_node *node, const struct redisReply *keys)
 {
-    struct search *search = arg;
-    const struct redisReply *element;
-    char name[RELOCK_NAME_MAX + 1];
-    const char *key;
-    size_t len, known;
-    int r = RELOCK_OK;
-
     (void)node;
-    for (size_t i = 0; r == RELOCK_OK && (element = relock_reply_at(keys, i)); i++)
-        if (!search->ended && relock_reply_text(element, &key, &len) && strlen(key) == len &&
-            read_semaphore(key, len, name) && relock_keys_name(name, &known))
-            r = show(search, (struct relock_text){name, known}, SHOW_UNSET);
-    return r == RELOCK_OK && search->ended ? RELOCK_SCAN_END : r;
+    return look_at_page(arg, keys, read_semaphore, SHOW_UNSET);
 }
 
 /* The keys of permits, whose names have braces if those of their semaphores have none. */
@@ -194,7 +305,9 @@ static int find(struct search *search, const char *pattern)
         return RELOCK_E_NOMEM;
     search->pattern = relock_text_of(whole);
     len = read_name(whole, name);
-    r = len > 0 ? show(search, (struct relock_text){name, len}, SHOW_ANY) : search_all(search);
+    r = len > 0 ? look_at_one(search, (struct relock_text){name, len}, SHOW_ANY)
+                : search_all(search);
+    show(search);
     free(whole);
     return r;
 }
@@ -202,6 +315,7 @@ static int find(struct search *search, const char *pattern)
 int relock_locks(struct relock_client *client, const char *pattern, relock_locks_fn *fn, void *arg)
 {
     struct search search = {.fn = fn, .arg = arg};
+    int r = RELOCK_E_NOMEM;
 
     if (!pattern || !*pattern)
         return relock_client_refuse(client,
@@ -210,7 +324,11 @@ int relock_locks(struct relock_client *client, const char *pattern, relock_locks
         return relock_client_refuse(client, "relock_locks: `fn` is NULL");
     if (!relock_sight_begin(&search.sight, client))
         return search.sight.result;
-    return relock_sight_end(&search.sight, find(&search, pattern));
+    search.found = calloc(RELOCK_SIGHT_MANY, sizeof(*search.found));
+    if (search.found)
+        r = find(&search, pattern);
+    free(search.found);
+    return relock_sight_end(&search.sight, r);
 }
 
 /* ---- waiters -------------------------------------------------------------------------------- */
@@ -227,20 +345,21 @@ static int side_of(const char *id)
     return side && strcmp(side + 1, RELOCK_SIDE_WRITE) == 0 ? RELOCK_SIDE_OF_WRITERS : 0;
 }
 
-static bool show_waiters(struct relock_sight *sight, const struct redisReply *reply, size_t at,
+static bool show_waiters(struct relock_sight *sight, const struct redisReply *element, size_t at,
                          relock_waiters_fn *fn, void *arg)
 {
-    const struct redisReply *entry = relock_reply_at(reply, at);
-    struct relock_waiter_info info = {.client_name = sight->peer, .place = (unsigned)(at - 1) / 2};
+    const struct redisReply *list = relock_reply_at(element, 3);
+    const struct redisReply *entry = relock_reply_at(list, at);
+    struct relock_waiter_info info = {.client_name = sight->peer, .place = (unsigned)at / 2 + 1};
     const char *id;
     size_t len;
 
     if (!entry || !relock_reply_text(entry, &id, &len) ||
-        !relock_reply_integer(relock_reply_at(reply, at + 1), &info.gone_in_ms))
+        !relock_reply_integer(relock_reply_at(list, at + 1), &info.gone_in_ms))
         return false;
     info.id = id;
     info.side = side_of(id);
-    info.is_told = relock_reply_is(relock_reply_at(reply, 2), id);
+    info.is_told = relock_reply_is(relock_reply_at(element, 2), id);
     relock_sight_find_name(sight, id);
     return fn(&info, arg);
 }
@@ -250,17 +369,19 @@ int relock_waiters(struct relock_client *client, const char *name, relock_waiter
     struct relock_sight sight;
     struct relock_call call;
     char key[RELOCK_NAME_MAX + 1];
-    size_t len;
+    struct relock_text text = {.data = key};
     int r;
 
     if (!client || !fn)
         return relock_client_refuse(client, "relock_waiters: `fn` is NULL");
-    if (!relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
+    if (!relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &text.len))
         return relock_client_refuse(client, relock_keys_invalid(name));
     if (!relock_sight_begin(&sight, client))
         return sight.result;
-    r = relock_sight_ask(&sight, (struct relock_text){key, len}, MOST, &call);
-    for (size_t at = 3; r == RELOCK_OK && show_waiters(&sight, call.reply, at, fn, arg); at += 2)
+    r = relock_sight_ask(&sight, &text, 1, MOST, &call);
+    for (size_t at = 0;
+         r == RELOCK_OK && show_waiters(&sight, relock_reply_at(call.reply, 0), at, fn, arg);
+         at += 2)
         ;
     relock_call_end(&call);
     return relock_sight_end(&sight, r);

@@ -28,7 +28,7 @@ void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len
 /* ---- sight ----------------------------------------------------------------------------------- */
 
 /*
- * Sight - one call of lib/look: begins and ends it, asks about one lock, and scans for keys
+ * Sight - one call of lib/look: begins and ends it, asks about locks, and scans for keys
  *
  *     if (!relock_sight_begin(&sight, client))
  *         return sight.result;
@@ -40,13 +40,32 @@ void relock_since_key(char out[RELOCK_SINCE_KEY_MAX], const char *id, size_t len
 
 #define RELOCK_PEER_NAME_MAX 128
 
+/* The age of a hold, which its client has recorded. */
+struct relock_sight_age {
+    char record[RELOCK_SINCE_KEY_MAX]; /* "": there is none */
+    const char *field;                 /* of the hold, in the record */
+    int64_t *held_ms;                  /* -1 until it was read */
+    char *client_name; /* of RELOCK_PEER_NAME_MAX bytes; if "", the record may have it */
+    struct relock_sight_age *next, *prev; /* of those to be read */
+};
+
 /* Permits of an acquire, as they are reported. */
 struct relock_sight_permits {
     struct relock_permits_info info;
     char id[RELOCK_PERMIT_HEX_MAX + 1];
     char client_name[RELOCK_PEER_NAME_MAX];
-    char record[RELOCK_SINCE_KEY_MAX]; /* of its age; "": none, or it was read */
-    char hold[RELOCK_DECIMAL_MAX];     /* the field there: a number */
+    char hold[RELOCK_DECIMAL_MAX];
+    struct relock_sight_age age;
+};
+
+/* A lock, as it is reported. */
+struct relock_sight_lock {
+    struct relock_lock_info info;
+    char *name; /* its key, with a NUL; owned */
+    char client_name[RELOCK_PEER_NAME_MAX];
+    struct relock_sight_age age;
+    struct relock_sight_permits *permits; /* of a semaphore, or NULL; owned */
+    bool is_lock;                         /* it is held, and looks like a lock */
 };
 
 /* Of the clients, by their ids. CLIENT LIST shows each connection of a client as
@@ -61,12 +80,11 @@ struct relock_sight {
     struct relock_client *client;
     struct relock_guard guard;
     struct relock_names names;
-    int result;                           /* of begin */
-    char why[RELOCK_WHY_MAX];             /* the cause of a failure */
-    char peer[RELOCK_PEER_NAME_MAX];      /* the name that was found last */
-    char peer_id[RELOCK_UUID_LEN + 1];    /* of the same client */
-    struct relock_sight_permits *permits; /* of the semaphore that was described last; or NULL */
-    bool is_lock; /* what was described last is held, and looks like a lock */
+    int result;                        /* of begin */
+    char why[RELOCK_WHY_MAX];          /* the cause of a failure */
+    char peer[RELOCK_PEER_NAME_MAX];   /* the name that was found last */
+    char peer_id[RELOCK_UUID_LEN + 1]; /* of the same client */
+    struct relock_sight_age *ages;     /* to be read */
 };
 
 /* Enters the client. False, with a result, if it cannot. */
@@ -82,17 +100,31 @@ void relock_sight_find_name(struct relock_sight *sight, const char *owner);
 /* The deadline of a command that is sent now. */
 uint64_t relock_sight_deadline(const struct relock_sight *sight);
 
-/*
- * Asks for the kind of a lock and the first `n` of those that wait: scripts/look.lua. The caller
- * ends the call with relock_call_end(), also after a failure. Returns as relock_call_run.
- */
-int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsigned n,
-                     struct relock_call *call);
+/* Locks that one script looks at, and holds whose ages one script reads. */
+#define RELOCK_SIGHT_MANY 64
 
-/* Describes the lock that relock_sight_ask() was about. Asks for its holder. Returns as
- * relock_call_run. */
-int relock_sight_describe(struct relock_sight *sight, const struct relock_call *looked,
-                          struct relock_lock_info *info);
+/*
+ * Asks for up to RELOCK_SIGHT_MANY locks, in a cluster of one slot, and the first `n_waiters` of
+ * those that wait for each: scripts/look.lua. The reply has an element for each lock, or for the
+ * first ones. The caller ends the call with relock_call_end(), also after a failure. Returns as
+ * relock_call_run.
+ */
+int relock_sight_ask(struct relock_sight *sight, const struct relock_text *names, size_t n,
+                     unsigned n_waiters, struct relock_call *call);
+
+/* Describes the lock of this name, by its element of the reply without waiters. The caller frees
+ * what the lock owns, also after a failure. Returns RELOCK_OK, RELOCK_E_NOMEM or RELOCK_E_SERVER.
+ */
+int relock_sight_describe(struct relock_sight *sight, struct relock_text name,
+                          const struct redisReply *element, struct relock_sight_lock *lock);
+
+/* Has relock_sight_read_ages() read for how long the lock is held, or its permits. */
+void relock_sight_want_ages(struct relock_sight *sight, struct relock_sight_lock *lock);
+
+/* Reads the ages that are wanted, of `n` locks. Those that cannot be read stay unknown. */
+void relock_sight_read_ages(struct relock_sight *sight, size_t n);
+
+void relock_sight_lock_deinit(struct relock_sight_lock *lock);
 
 /* Takes a page of keys, an array, of this node. Returns RELOCK_OK, a failure, or RELOCK_SCAN_END:
  * no further page is wanted. */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/decimal.h"
+#include "base/hash.h"
 #include "base/ident.h"
 #include "kind/like.h"
 #include "lock/state/keys.h"
@@ -116,7 +117,6 @@ int relock_sight_end(struct relock_sight *sight, int result)
                          RELOCK_LOG_WARNING, "locks were not read: %s%s%s", relock_strerror(result),
                          *sight->why ? ": " : "", sight->why);
     names_deinit(&sight->names);
-    free(sight->permits);
     relock_mutex_lock(&client->mutex);
     relock_client_exit(client, &sight->guard);
     return result;
@@ -136,38 +136,44 @@ static int run(struct relock_sight *sight, struct relock_call *call)
     return r;
 }
 
-int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsigned n,
-                     struct relock_call *call)
+int relock_sight_ask(struct relock_sight *sight, const struct relock_text *names, size_t n,
+                     unsigned n_waiters, struct relock_call *call)
 {
     char number[RELOCK_DECIMAL_MAX];
 
-    *call = (struct relock_call){.script = &relock_script_look, .key = name, .n_args = 1};
-    call->args[0] = (struct relock_text){number, relock_decimal(number, n)};
+    *call = (struct relock_call){.script = &relock_script_look, .key = names[0], .n_args = 1};
+    if (n > 1)
+        call->more = names + 1;
+    call->n_more_keys = call->n_more = n - 1;
+    call->args[0] = (struct relock_text){number, relock_decimal(number, n_waiters)};
     if (sight->client->topology->is_cluster)
         call->args[call->n_args++] = (struct relock_text){"publish", 7};
     return run(sight, call);
 }
 
+/* What look.lua returns in a list about a lock of this kind. */
+enum details { NOTHING, INSPECTION, HOLDER, NUMBER, PERMITS };
+
 static const struct kind {
     const char *name;
     int kind;
     bool is_listed;
-    const struct relock_script *inspect; /* NULL: it has no holder, or the reply names it */
+    enum details details;
 } kinds[] = {
-    {"free", RELOCK_KIND_NONE, false, NULL},
-    {"reentrant", RELOCK_KIND_REENTRANT, true, &relock_script_inspect},
-    {"fenced", RELOCK_KIND_FENCED, true, &relock_script_inspect},
-    {"fair", RELOCK_KIND_FAIR, true, &relock_script_inspect},
-    {"rw", RELOCK_KIND_RW, true, &relock_script_rw_inspect},
-    {"plain", RELOCK_KIND_PLAIN, true, &relock_script_plain_inspect},
-    {"token", RELOCK_KIND_MAYBE_PLAIN, true, &relock_script_plain_inspect},
-    {"string", RELOCK_KIND_MAYBE_PLAIN, false, &relock_script_plain_inspect},
-    {"foreign", RELOCK_KIND_FOREIGN, true, NULL},
-    {"semaphore", RELOCK_KIND_SEMAPHORE, true, NULL},
-    {"semaphore?", RELOCK_KIND_MAYBE_SEMAPHORE, true, NULL},
-    {"latch?", RELOCK_KIND_MAYBE_LATCH, true, NULL},
-    {"number", RELOCK_KIND_NUMBER, false, NULL},
-    {"other", RELOCK_KIND_OTHER, false, NULL},
+    {"free", RELOCK_KIND_NONE, false, NOTHING},
+    {"reentrant", RELOCK_KIND_REENTRANT, true, INSPECTION},
+    {"fenced", RELOCK_KIND_FENCED, true, INSPECTION},
+    {"fair", RELOCK_KIND_FAIR, true, INSPECTION},
+    {"rw", RELOCK_KIND_RW, true, INSPECTION},
+    {"plain", RELOCK_KIND_PLAIN, true, INSPECTION},
+    {"token", RELOCK_KIND_MAYBE_PLAIN, true, INSPECTION},
+    {"string", RELOCK_KIND_MAYBE_PLAIN, false, INSPECTION},
+    {"foreign", RELOCK_KIND_FOREIGN, true, HOLDER},
+    {"semaphore", RELOCK_KIND_SEMAPHORE, true, PERMITS},
+    {"semaphore?", RELOCK_KIND_MAYBE_SEMAPHORE, true, NUMBER},
+    {"latch?", RELOCK_KIND_MAYBE_LATCH, true, NUMBER},
+    {"number", RELOCK_KIND_NUMBER, false, NUMBER},
+    {"other", RELOCK_KIND_OTHER, false, NOTHING},
 };
 
 static const struct kind *kind_of(const struct redisReply *reply)
@@ -178,85 +184,50 @@ static const struct kind *kind_of(const struct redisReply *reply)
     return NULL;
 }
 
-/* Where the client of the holder has recorded since when it is held, and the field there. Returns
- * false if the holder is none of relock. */
-static bool find_record(const char *holder, char key[RELOCK_SINCE_KEY_MAX], const char **field)
+/* Where the client of the holder has recorded since when it is held, and the field there. None, if
+ * the holder is none of relock. */
+static void find_record(const char *holder, struct relock_sight_age *age)
 {
     size_t len = strlen(holder), prefix = (size_t)2 * RELOCK_TOKENS_PREFIX;
     bool is_token = strspn(holder, "0123456789abcdef") == len && len > prefix;
 
     if (!is_token && (len <= RELOCK_UUID_LEN || holder[RELOCK_UUID_LEN] != ':'))
-        return false;
-    *field = is_token ? holder : holder + RELOCK_UUID_LEN + 1;
-    relock_since_key(key, holder, is_token ? prefix : RELOCK_UUID_LEN);
-    return true;
+        return;
+    age->field = is_token ? holder : holder + RELOCK_UUID_LEN + 1;
+    relock_since_key(age->record, holder, is_token ? prefix : RELOCK_UUID_LEN);
 }
 
-/* -1: unknown, because the user may not read it, say. The record also has the name of a client that
- * has ended. */
-static int64_t ask_for_since(struct relock_sight *sight, const char *key, const char *field)
+static int take_inspection(const struct redisReply *list, struct relock_sight *sight,
+                           struct relock_sight_lock *lock)
 {
-    struct relock_call call = {.script = &relock_script_since_read, .n_args = 1};
-    char why[RELOCK_WHY_MAX];
-    int64_t held_ms = -1;
-    const char *client;
-    size_t len;
-
-    call.key = relock_text_of(key);
-    call.args[0] = relock_text_of(field);
-    memcpy(why, sight->why, sizeof(why));
-    if (run(sight, &call) == RELOCK_OK &&
-        relock_reply_integer(relock_reply_at(call.reply, 0), &held_ms) &&
-        relock_reply_text(relock_reply_at(call.reply, 1), &client, &len) && !*sight->peer &&
-        len > RELOCK_UUID_LEN)
-        (void)snprintf(sight->peer, sizeof(sight->peer), "%s", client + RELOCK_UUID_LEN + 1);
-    memcpy(sight->why, why, sizeof(why));
-    relock_call_end(&call);
-    return held_ms;
-}
-
-/* The holder may have changed since the first script ran: this reply counts. */
-static int ask_for_holder(struct relock_sight *sight, const struct relock_call *looked,
-                          const struct kind *kind, struct relock_lock_info *info)
-{
-    struct relock_call call = {.script = kind->inspect, .key = looked->key, .n_args = 2};
     struct relock_inspection inspection;
-    char key[RELOCK_SINCE_KEY_MAX];
-    const char *field;
-    int r;
+    struct relock_holder *holder = &lock->info.holder;
 
-    call.args[1] = relock_text_of(RELOCK_SIDE_WRITE);
-    r = run(sight, &call);
-    if (r == RELOCK_OK && !relock_inspection_read(call.reply, &inspection)) {
-        (void)snprintf(sight->why, sizeof(sight->why), RELOCK_VERDICT_UNREADABLE);
-        r = RELOCK_E_SERVER;
+    if (!relock_inspection_read(list, &inspection))
+        return RELOCK_E_SERVER;
+    *holder = inspection.holder;
+    if (lock->info.kind == RELOCK_KIND_PLAIN)
+        lock->info.library = relock_like_library(lock->name, holder->id);
+    if (holder->n_holders == 0) { /* all readers are dead */
+        lock->info.kind = RELOCK_KIND_NONE;
+        lock->is_lock = false;
+        return RELOCK_OK;
     }
-    relock_call_end(&call);
-    if (r != RELOCK_OK)
-        return r;
-    info->holder = inspection.holder;
-    if (info->kind == RELOCK_KIND_PLAIN)
-        info->library = relock_like_library(looked->key.data, info->holder.id);
-    if (inspection.holder.n_holders == 0) {
-        info->kind = RELOCK_KIND_NONE;
-        sight->is_lock = false;
-    }
-    relock_sight_find_name(sight, info->holder.id);
-    if (info->holder.n_holders > 0 && find_record(info->holder.id, key, &field))
-        info->held_ms = ask_for_since(sight, key, field);
+    relock_sight_find_name(sight, holder->id);
+    memcpy(lock->client_name, sight->peer, sizeof(lock->client_name));
+    find_record(holder->id, &lock->age);
     return RELOCK_OK;
 }
 
-/* Behind what look.lua returns of each lock. */
-static int take_holder(const struct redisReply *reply, struct relock_holder *holder)
+static int take_holder(const struct redisReply *list, struct relock_holder *holder)
 {
     int64_t n_holders;
     const char *id;
     size_t len;
 
-    if (!relock_reply_text(relock_reply_at(reply, 3), &id, &len) ||
-        !relock_reply_integer(relock_reply_at(reply, 4), &n_holders) ||
-        !relock_reply_integer(relock_reply_at(reply, 5), &holder->ttl_ms))
+    if (!relock_reply_text(relock_reply_at(list, 0), &id, &len) ||
+        !relock_reply_integer(relock_reply_at(list, 1), &n_holders) ||
+        !relock_reply_integer(relock_reply_at(list, 2), &holder->ttl_ms))
         return RELOCK_E_SERVER;
     (void)snprintf(holder->id, sizeof(holder->id), "%s", id);
     holder->hold_count = 1;
@@ -278,20 +249,20 @@ static bool read_number(const struct redisReply *reply, int64_t *number)
 }
 
 /* A latch or a semaphore has no holder. Another number may be a plain lock of somebody. */
-static int take_number(const struct redisReply *reply, struct relock_sight *sight,
-                       struct relock_lock_info *info)
+static int take_number(const struct redisReply *list, struct relock_sight_lock *lock)
 {
+    struct relock_lock_info *info = &lock->info;
     struct relock_holder *holder = &info->holder;
 
-    if (!read_number(relock_reply_at(reply, 3), &info->number) ||
-        !relock_reply_integer(relock_reply_at(reply, 4), &holder->ttl_ms))
+    if (!read_number(relock_reply_at(list, 0), &info->number) ||
+        !relock_reply_integer(relock_reply_at(list, 1), &holder->ttl_ms))
         return RELOCK_E_SERVER;
     if (info->kind == RELOCK_KIND_NUMBER) {
         (void)snprintf(holder->id, sizeof(holder->id), "%lld", (long long)info->number);
         holder->hold_count = 1;
         holder->n_holders = 1;
     }
-    sight->is_lock &= (info->kind == RELOCK_KIND_MAYBE_LATCH) == (info->number > 0);
+    lock->is_lock &= (info->kind == RELOCK_KIND_MAYBE_LATCH) == (info->number > 0);
     return RELOCK_OK;
 }
 
@@ -311,49 +282,10 @@ static void describe_permits(struct relock_sight *sight, struct relock_sight_per
         bits = strtoull(number, NULL, 16);
         (void)relock_decimal(permits->hold, (bits >> RELOCK_SERIAL_BITS) * RELOCK_SERIALS +
                                                 (bits & ((UINT64_C(1) << RELOCK_SERIAL_BITS) - 1)));
-        relock_since_key(permits->record, sight->peer_id, RELOCK_UUID_LEN);
+        permits->age.field = permits->hold;
+        relock_since_key(permits->age.record, sight->peer_id, RELOCK_UUID_LEN);
     }
     memcpy(permits->client_name, sight->peer, sizeof(permits->client_name));
-}
-
-/* A script for so many holds. In a cluster they are of one client, as the record of each is on a
- * node of its own: the ages of permits of further clients stay unknown. */
-#define AGES_OF_ONE 64
-#define AGES_MOST 32 /* scripts */
-
-/* Of the first acquires that have a record. Returns whether there were some. */
-static bool ask_for_ages(struct relock_sight *sight, struct relock_sight_permits *permits, size_t n)
-{
-    bool is_cluster = sight->client->topology->is_cluster;
-    struct relock_call call = {.script = &relock_script_since_read};
-    struct relock_sight_permits *asked[AGES_OF_ONE];
-    struct relock_text words[2 * AGES_OF_ONE];
-    char why[RELOCK_WHY_MAX];
-    size_t n_asked = 0;
-
-    for (size_t i = 0; i < n && n_asked < AGES_OF_ONE; i++)
-        if (*permits[i].record &&
-            (!is_cluster || n_asked == 0 || strcmp(permits[i].record, asked[0]->record) == 0))
-            asked[n_asked++] = &permits[i];
-    if (n_asked == 0)
-        return false;
-    for (size_t i = 0; i < n_asked; i++) {
-        words[i] = relock_text_of(asked[i]->record);
-        words[n_asked + i] = relock_text_of(asked[i]->hold);
-    }
-    call.key = words[0];
-    call.more = words + 1;
-    call.n_more_keys = n_asked - 1;
-    call.n_more = 2 * n_asked - 1;
-    memcpy(why, sight->why, sizeof(why));
-    if (run(sight, &call) == RELOCK_OK)
-        for (size_t i = 0; i < n_asked; i++)
-            (void)relock_reply_integer(relock_reply_at(call.reply, 2 * i), &asked[i]->info.held_ms);
-    memcpy(sight->why, why, sizeof(why));
-    relock_call_end(&call);
-    for (size_t i = 0; i < n_asked; i++)
-        asked[i]->record[0] = '\0';
-    return true;
 }
 
 static bool take_permits(struct relock_sight_permits *permits, const struct redisReply *reply,
@@ -375,40 +307,37 @@ static bool take_permits(struct relock_sight_permits *permits, const struct redi
     return true;
 }
 
-#define FIRST_PERMITS 5 /* in the reply */
+#define FIRST_PERMITS 2 /* in the list */
 
-static int take_semaphore(const struct redisReply *reply, struct relock_sight *sight,
-                          struct relock_lock_info *info)
+static int take_semaphore(const struct redisReply *list, struct relock_sight *sight,
+                          struct relock_sight_lock *lock)
 {
+    struct relock_lock_info *info = &lock->info;
     struct relock_sight_permits *permits;
     int64_t n_out;
     size_t n = 0;
 
-    info->is_unset = relock_reply_is(relock_reply_at(reply, 3), "");
-    if ((!info->is_unset && !read_number(relock_reply_at(reply, 3), &info->number)) ||
-        !relock_reply_integer(relock_reply_at(reply, 4), &n_out) || n_out < 0)
+    info->is_unset = relock_reply_is(relock_reply_at(list, 0), "");
+    if ((!info->is_unset && !read_number(relock_reply_at(list, 0), &info->number)) ||
+        !relock_reply_integer(relock_reply_at(list, 1), &n_out) || n_out < 0)
         return RELOCK_E_SERVER;
-    while (relock_reply_at(reply, FIRST_PERMITS + 3 * n))
+    while (relock_reply_at(list, FIRST_PERMITS + 3 * n))
         n++;
-    free(sight->permits);
-    sight->permits = permits = calloc(n + 1, sizeof(*permits));
+    lock->permits = permits = calloc(n + 1, sizeof(*permits));
     if (!permits)
         return RELOCK_E_NOMEM;
     for (size_t i = 0; i < n; i++) {
-        if (!take_permits(&permits[i], reply, FIRST_PERMITS + 3 * i))
+        if (!take_permits(&permits[i], list, FIRST_PERMITS + 3 * i))
             return RELOCK_E_SERVER;
         describe_permits(sight, &permits[i]);
         permits[i].info.next = i + 1 < n ? &permits[i + 1].info : NULL;
     }
-    for (int i = 0; i < AGES_MOST && ask_for_ages(sight, permits, n); i++)
-        continue;
     info->n_out = (uint64_t)n_out;
-    sight->is_lock = n_out > 0 || info->n_waiting > 0;
+    lock->is_lock = n_out > 0 || info->n_waiting > 0;
     if (n == 0)
         return RELOCK_OK;
     info->permits = &permits->info;
     info->client_name = permits->client_name;
-    info->held_ms = permits->info.held_ms;
     (void)snprintf(info->holder.id, sizeof(info->holder.id), "%.63s", permits->id);
     info->holder.ttl_ms = permits->info.ttl_ms;
     info->holder.hold_count = (unsigned)permits->info.n_permits;
@@ -416,49 +345,139 @@ static int take_semaphore(const struct redisReply *reply, struct relock_sight *s
     return RELOCK_OK;
 }
 
-static int describe(struct relock_sight *sight, const struct relock_call *looked,
-                    const struct kind *kind, struct relock_lock_info *info)
+/* ---- a lock --------------------------------------------------------------------------------- */
+
+static int take_details(const struct redisReply *list, enum details details,
+                        struct relock_sight *sight, struct relock_sight_lock *lock)
 {
-    switch (kind->kind) {
-    case RELOCK_KIND_FOREIGN:
-        return take_holder(looked->reply, &info->holder);
-    case RELOCK_KIND_SEMAPHORE:
-        return take_semaphore(looked->reply, sight, info);
-    case RELOCK_KIND_MAYBE_SEMAPHORE:
-    case RELOCK_KIND_MAYBE_LATCH:
-    case RELOCK_KIND_NUMBER:
-        return take_number(looked->reply, sight, info);
-    default:
-        return kind->inspect ? ask_for_holder(sight, looked, kind, info) : RELOCK_OK;
+    switch (details) {
+    case INSPECTION:
+        return take_inspection(list, sight, lock);
+    case HOLDER:
+        return take_holder(list, &lock->info.holder);
+    case NUMBER:
+        return take_number(list, lock);
+    case PERMITS:
+        return take_semaphore(list, sight, lock);
+    case NOTHING:
+        break;
     }
+    return RELOCK_OK;
 }
 
-int relock_sight_describe(struct relock_sight *sight, const struct relock_call *looked,
-                          struct relock_lock_info *info)
+int relock_sight_describe(struct relock_sight *sight, struct relock_text name,
+                          const struct redisReply *element, struct relock_sight_lock *lock)
 {
-    const struct kind *kind = kind_of(relock_reply_at(looked->reply, 0));
+    const struct kind *kind = kind_of(relock_reply_at(element, 0));
     int64_t n_waiting;
-    int r;
+    int r = RELOCK_E_SERVER;
 
-    sight->peer[0] = '\0';
-    if (!kind || !relock_reply_integer(relock_reply_at(looked->reply, 1), &n_waiting)) {
-        (void)snprintf(sight->why, sizeof(sight->why), RELOCK_VERDICT_UNREADABLE);
-        return RELOCK_E_SERVER;
+    *lock = (struct relock_sight_lock){.name = strndup(name.data, name.len)};
+    if (!lock->name)
+        return RELOCK_E_NOMEM;
+    if (kind && relock_reply_integer(relock_reply_at(element, 1), &n_waiting)) {
+        lock->info = (struct relock_lock_info){
+            .name = lock->name + sight->client->prefix_len,
+            .kind = kind->kind,
+            .client_name = lock->client_name,
+            .n_waiting = (unsigned)n_waiting,
+            .library = "",
+        };
+        lock->info.holder.ttl_ms = -2;
+        lock->info.held_ms = -1;
+        lock->is_lock = kind->is_listed;
+        r = take_details(relock_reply_at(element, 3), kind->details, sight, lock);
     }
-    *info = (struct relock_lock_info){
-        .name = looked->key.data + sight->client->prefix_len,
-        .kind = kind->kind,
-        .client_name = sight->peer,
-        .n_waiting = (unsigned)n_waiting,
-        .library = "",
-    };
-    info->holder.ttl_ms = -2;
-    info->held_ms = -1;
-    sight->is_lock = kind->is_listed;
-    r = describe(sight, looked, kind, info);
-    if (r == RELOCK_E_SERVER && !*sight->why)
+    if (r == RELOCK_E_SERVER)
         (void)snprintf(sight->why, sizeof(sight->why), RELOCK_VERDICT_UNREADABLE);
     return r;
+}
+
+void relock_sight_lock_deinit(struct relock_sight_lock *lock)
+{
+    free(lock->name);
+    free(lock->permits);
+}
+
+/* ---- ages ---------------------------------------------------------------------------------- */
+
+/* Scripts that read ages, beside one for each lock: in a cluster, the record of each client is on a
+ * node of its own. */
+#define AGES_MOST 32
+
+/* Locks come before permits. */
+static void want_age(struct relock_sight *sight, struct relock_sight_age *age, int64_t *held_ms,
+                     char *client_name, bool is_first)
+{
+    if (!*age->record)
+        return;
+    age->held_ms = held_ms;
+    age->client_name = client_name;
+    if (is_first)
+        DL_PREPEND(sight->ages, age);
+    else
+        DL_APPEND(sight->ages, age);
+}
+
+void relock_sight_want_ages(struct relock_sight *sight, struct relock_sight_lock *lock)
+{
+    struct relock_sight_permits *permits = lock->info.permits ? lock->permits : NULL;
+
+    want_age(sight, &lock->age, &lock->info.held_ms, lock->client_name, true);
+    for (; permits; permits = permits->info.next ? permits + 1 : NULL)
+        want_age(sight, &permits->age, &permits->info.held_ms, permits->client_name, false);
+}
+
+/* The record also has the name of a client that has ended. */
+static void take_age(const struct relock_sight_age *age, const struct redisReply *reply, size_t at)
+{
+    const char *client;
+    size_t len;
+
+    if (relock_reply_integer(relock_reply_at(reply, at), age->held_ms) &&
+        relock_reply_text(relock_reply_at(reply, at + 1), &client, &len) && !*age->client_name &&
+        len > RELOCK_UUID_LEN)
+        (void)snprintf(age->client_name, RELOCK_PEER_NAME_MAX, "%s", client + RELOCK_UUID_LEN + 1);
+}
+
+/* Of the first ones, in a cluster of those that are in one record. */
+static void read_some_ages(struct relock_sight *sight)
+{
+    bool is_cluster = sight->client->topology->is_cluster;
+    struct relock_call call = {.script = &relock_script_since_read};
+    struct relock_sight_age *asked[RELOCK_SIGHT_MANY], *age, *next;
+    struct relock_text words[2 * RELOCK_SIGHT_MANY];
+    char why[RELOCK_WHY_MAX];
+    size_t n = 0;
+
+    for (age = sight->ages; age && n < RELOCK_SIGHT_MANY; age = next) {
+        next = age->next;
+        if (is_cluster && n > 0 && strcmp(age->record, asked[0]->record) != 0)
+            continue;
+        DL_DELETE(sight->ages, age);
+        asked[n++] = age;
+    }
+    for (size_t i = 0; i < n; i++) {
+        words[i] = relock_text_of(asked[i]->record);
+        words[n + i] = relock_text_of(asked[i]->field);
+    }
+    call.key = words[0];
+    call.more = words + 1;
+    call.n_more_keys = n - 1;
+    call.n_more = 2 * n - 1;
+    memcpy(why, sight->why, sizeof(why));
+    if (run(sight, &call) == RELOCK_OK)
+        for (size_t i = 0; i < n; i++)
+            take_age(asked[i], call.reply, 2 * i);
+    memcpy(sight->why, why, sizeof(why));
+    relock_call_end(&call);
+}
+
+void relock_sight_read_ages(struct relock_sight *sight, size_t n)
+{
+    for (size_t i = 0; i < n + AGES_MOST && sight->ages; i++)
+        read_some_ages(sight);
+    sight->ages = NULL;
 }
 
 /* ---- scanning ------------------------------------------------------------------------------ */

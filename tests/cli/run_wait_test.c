@@ -1,6 +1,7 @@
 /* relock run: which failures it waits out, what it says meanwhile, and which waits it refuses. */
 #include "cli/tool.h"
 #include "support/peer.h"
+#include "support/proxy.h"
 
 #include <limits.h>
 #include <netdb.h>
@@ -12,6 +13,9 @@
 
 #define LEASE_MS 30000
 #define SHORT_MS 500
+#define CONNECT_MS 1000 /* of the library */
+#define NO_ANSWER "no answer to "
+#define STARTED "echo started; sleep 600"
 
 static void set_time(const char *variable, uint64_t ms)
 {
@@ -36,28 +40,53 @@ static void a_server_that_is_down_at_the_start_is_waited_for(void **state)
     assert_string_equal(tool_out(tool), "ran\n");
 }
 
-/* After four failures an attempt takes up to eight times as long, but not later ones. */
+struct attempts {
+    struct tool *tool;
+    unsigned n;
+};
+
+static bool has_failed_so_often(void *arg)
+{
+    const struct attempts *attempts = arg;
+    const char *at = tool_err_now(attempts->tool);
+    unsigned n = 0;
+
+    while ((at = strstr(at, "no client was made")) && at++)
+        n++;
+    return n >= attempts->n;
+}
+
+/*
+ * After three failures an attempt takes up to eight times as long, but not later ones. Another tool
+ * has three quarters of that for each of its attempts: it is the last one to say that the server
+ * does not answer.
+ */
 static void an_outage_at_the_start_slows_down_no_later_reconnect(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool;
-    uint64_t began_ms;
+    struct proxy *proxy = proxy_start(f->server, NULL);
+    struct tool *tool, *slow;
+    struct proxy_rule *held;
 
-    server_kill(f->server);
-    set_time("RELOCK_COMMAND_TIMEOUT", SHORT_MS);
-    tool = tool_start(f, "run", "orders", "sh", "-c", "echo started; sleep 600");
-    unsetenv("RELOCK_COMMAND_TIMEOUT");
-    assert_true(tool_says(tool, "trying again"));
-    let_pass(2000);
-    server_restart(f->server);
+    proxy_refuse(proxy, true);
+    tool = tool_start(f, "run", "-v", "--url", proxy_url(proxy), "orders", "sh", "-c", STARTED);
+    assert_true(wait_until(has_failed_so_often, &(struct attempts){tool, 4}, SOON_MS));
+    proxy_refuse(proxy, false);
     assert_true(tool_says(tool, "started"));
-    began_ms = now_ms();
-    server_pause(f->server);
-    assert_true(tool_says(tool, "no answer to "));
-    assert_true(now_ms() - began_ms < 6000);
-    server_resume(f->server);
+    set_time("RELOCK_CONNECT_TIMEOUT", 6 * CONNECT_MS);
+    slow = tool_start(f, "run", "--url", proxy_url(proxy), "stock", "sh", "-c", STARTED);
+    unsetenv("RELOCK_CONNECT_TIMEOUT");
+    assert_true(tool_says(slow, "started"));
+    held = proxy_each(proxy, PROXY_HOLD, "HELLO");
+    proxy_cut(proxy, "");
+    assert_true(tool_says(tool, NO_ANSWER));
+    assert_null(strstr(tool_err_now(slow), NO_ANSWER));
+    proxy_let_go(held);
     tool_signal(tool, SIGTERM);
+    tool_signal(slow, SIGTERM);
     assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+    assert_int_equal(tool_wait(slow), 128 + SIGTERM);
+    proxy_stop(proxy);
 }
 
 static void the_limit_of_the_wait_is_for_connecting_too(void **state)

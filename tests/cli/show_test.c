@@ -1,6 +1,7 @@
 /* relock status, list, waiters, watch, top, break: what they show of locks, and how they end. */
 #include "cli/tool.h"
 #include "support/actor.h"
+#include "support/listener.h"
 #include "support/numbers.h"
 #include "support/peer.h"
 #include "support/stats.h"
@@ -414,13 +415,15 @@ static void a_lock_is_no_latch(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void list_shows_latches_and_semaphores_by_their_names(void **state)
+static void list_shows_latches_and_semaphores_by_their_names_and_listeners(void **state)
 {
     struct fixture *f = *state;
+    struct listener *javas;
     struct tool *tool;
 
     probe_text(f->probe,
-               "MSET start:latch 3 opened:latch 0 semaphore:none 0 semaphore:some 2 hits 9");
+               "MSET start:latch 3 opened:latch 0 semaphore:none 0 semaphore:some 2 hits 9 go 1");
+    javas = listener_open(f->server->socket, "redisson_countdownlatch__channel__{go}");
     tool = tool_start(f, "list");
     assert_int_equal(tool_wait(tool), 0);
     assert_non_null(strstr(tool_out(tool), "start:latch     latch?      closed at 3"));
@@ -428,6 +431,11 @@ static void list_shows_latches_and_semaphores_by_their_names(void **state)
     assert_null(strstr(tool_out(tool), "opened"));
     assert_null(strstr(tool_out(tool), "some"));
     assert_null(strstr(tool_out(tool), "hits"));
+    assert_non_null(strstr(tool_out(tool), "go              latch?      closed at 1"));
+    tool = tool_start(f, "status", "--json", "--kind", "latch", "go");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "\"waiting\": 1"));
+    listener_close(javas);
     probe_text(f->probe, "FLUSHALL");
 }
 
@@ -583,6 +591,9 @@ static void break_takes_permits_with_ids_of_any_length_back(void **state)
                                            "67 "));
     assert_tool(f, 0, "break", "--yes", "--permit", "78", "jobs");
     assert_string_equal(probe_text(f->probe, "GET jobs"), "1");
+    tool = tool_start(f, "break", "--yes", "--permit", "", "jobs");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "--permit: the id is empty"));
     tool = tool_start(f, "break", "--yes", "jobs");
     assert_int_equal(tool_wait(tool), 0);
     assert_string_equal(probe_text(f->probe, "GET jobs"), "4");
@@ -715,7 +726,7 @@ int main(void)
         TOOL_TEST(top_and_waiters_show_who_wants_permits),
         TOOL_TEST(a_number_is_what_the_user_says),
         TOOL_TEST(a_lock_is_no_latch),
-        TOOL_TEST(list_shows_latches_and_semaphores_by_their_names),
+        TOOL_TEST(list_shows_latches_and_semaphores_by_their_names_and_listeners),
         TOOL_TEST(watch_counts_a_latch_and_permits),
         TOOL_TEST(watch_prints_no_renewals_of_permits),
         TOOL_TEST(a_semaphore_without_its_number_is_not_free),

@@ -153,10 +153,11 @@ static bool has_said(const struct tool *tool, const char *text)
 bool tool_says(struct tool *tool, const char *text)
 {
     uint64_t deadline_ms = deadline_in(SOON_MS);
+    bool may_say = true;
 
-    while (!has_said(tool, text) && now_ms() < deadline_ms)
-        if (!listen_for(tool, 100))
-            break;
+    while (!has_said(tool, text) && now_ms() < deadline_ms && may_say)
+        may_say = listen_for(tool, 100);
+    (void)late_unless(has_said(tool, text) || !may_say);
     if (!has_said(tool, text))
         fprintf(stderr, "relock has not said \"%s\" but:\n%s%s\n", text, tool->out.text,
                 tool->err.text);
@@ -170,6 +171,16 @@ const char *tool_out(struct tool *tool)
 
 const char *tool_err(struct tool *tool)
 {
+    return tool->err.text;
+}
+
+const char *tool_err_now(struct tool *tool)
+{
+    size_t before;
+
+    do {
+        before = tool->out.len + tool->err.len;
+    } while (listen_for(tool, 0) && tool->out.len + tool->err.len > before);
     return tool->err.text;
 }
 
@@ -246,6 +257,7 @@ int tool_wait(struct tool *tool)
         ;
     if (tool->out.fd >= 0 || tool->err.fd >= 0) { /* its command is still there */
         end(tool);
+        (void)late_unless(false);
         return -1;
     }
     if (wait_until(has_ended, tool, SOON_MS))

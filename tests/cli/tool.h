@@ -24,6 +24,9 @@ bool tool_says(struct tool *tool, const char *text);
 const char *tool_out(struct tool *tool);
 const char *tool_err(struct tool *tool);
 
+/* All that it has written on stderr by now. */
+const char *tool_err_now(struct tool *tool);
+
 /* Whether each write to stderr was a whole line, which no line of another writer can divide. */
 bool tool_wrote_whole_lines(const struct tool *tool);
 

@@ -7,6 +7,8 @@
 #include "trial.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define FIRST_MS 1   /* the other owner's wait is published so soon: it is the older one */
 #define SECOND_MS 30 /* `deadlock_ms` of the trial's client */
@@ -143,12 +145,73 @@ static void a_cycle_of_one_client_is_refused(void **state)
                                       .after = victim_of_a_client});
 }
 
+/* ---- what is published --------------------------------------------------------------------- */
+
+#define WITHOUT_MS 1500 /* a client that waits looks each second for which owners do */
+#define BEATS 8         /* of 250 ms: it has looked once more */
+
+struct published {
+    struct probe *probe;
+    char hash[64], hold[32];
+    long long beat;
+};
+
+static long long published_at(const struct published *p)
+{
+    return strtoll(probe_text(p->probe, "HGET %s %s", p->hash, p->hold), NULL, 10);
+}
+
+static bool has_beaten(void *arg)
+{
+    const struct published *p = arg;
+
+    return probe_int(p->probe, "HGET %s beat", p->hash) >= p->beat + BEATS;
+}
+
+/* As a new one it would be younger than others, and their victim. */
+static void a_wait_is_not_published_anew_for_lack_of_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct trial trial = {.f = f};
+    struct relock_client *client = trial_other_client(
+        &trial, &(struct relock_options){.deadlock_ms = FIRST_MS,
+                                         .watchdog_timeout_ms = outlast_ms(SOON_MS),
+                                         .command_timeout_ms = outlast_ms(SOON_MS)});
+    struct relock_lock *orders = fixture_lock(f, client, "orders");
+    struct relock_lock *books = fixture_lock(f, client, "books");
+    struct published p = {.probe = f->probe};
+    struct actor *actor = actor_start();
+    long long at_us;
+
+    trial_spare(actor);
+    assert_true(peer_lock(f->probe, "books", PEER, LONG_MS));
+    assert_result(actor_lock(actor, orders), RELOCK_OK);
+    snprintf(p.hash, sizeof(p.hash), "relock_waits:{%s}", relock_client_id(client));
+    snprintf(p.hold, sizeof(p.hold), "%s",
+             probe_only_field(f->probe, "orders") + strlen(relock_client_id(client)) + 1);
+    actor_begin_lock(actor, books);
+    assert_true(probe_wait_key(f->probe, p.hash));
+    at_us = published_at(&p);
+    assert_true(at_us > 0);
+    alloc_fail(ALLOC_OTHERS, 1, ALLOC_FROM_THEN_ON);
+    let_pass(WITHOUT_MS);
+    assert_true(alloc_stop() > 0);
+    p.beat = probe_int(f->probe, "HGET %s beat", p.hash);
+    assert_true(wait_until(has_beaten, &p, SOON_MS));
+    assert_int_equal(published_at(&p), at_us);
+    assert_true(peer_unlock(f->probe, "books", PEER));
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, books), RELOCK_OK);
+    assert_result(actor_unlock(actor, orders), RELOCK_OK);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_cycle_of_one_client_is_refused),
         TRIAL_TEST(a_cycle_of_two_clients_is_broken),
         TRIAL_TEST_OF(a_cycle_of_two_clients_is_broken, plain),
+        TRIAL_TEST(a_wait_is_not_published_anew_for_lack_of_memory),
     };
 
     trial_refuse_some(argc, argv, 17);

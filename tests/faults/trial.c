@@ -63,7 +63,7 @@ bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg
         if (trial->for_good && alloc_refused() >= SOME_REFUSALS)
             return true;
         if (now_ms() >= until_ms)
-            return false;
+            return late_unless(false);
         let_pass(2);
     }
     return true;

@@ -129,6 +129,7 @@ static void a_handed_off_hold_begins_anew(void **state)
     before = stats_of(client);
     assert_int_equal(before.passed_on, 1);
     assert_int_equal(before.hold.count, 1);
+    assert_true(before.oldest_hold_us <= (now_ms() - began_ms + TWO_CLOCKS_MS) * 1000);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
     stats = stats_of(client);
     assert_int_equal(stats.hold.count, 2);

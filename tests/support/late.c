@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Thread_local bool is_late; /* the last wait ended by its deadline */
 static bool has_failed;            /* main thread */
@@ -47,16 +48,43 @@ void late_fail(const char *text, const char *file, int line)
     abort();
 }
 
+/* An assertion has failed, whose reason has been printed. */
+static void fail_or_be_late(bool was_late, const char *text, const char *file, int line)
+{
+    if (was_late)
+        late_fail(text, file, line);
+    _fail(file, line);
+}
+
 void late_check(bool condition, const char *text, const char *file, int line)
 {
     bool was_late = late_was();
 
     if (condition)
         return;
-    if (was_late)
-        late_fail(text, file, line);
-    print_error("%s\n", text);
-    _fail(file, line);
+    if (!was_late)
+        print_error("%s\n", text);
+    fail_or_be_late(was_late, text, file, line);
+}
+
+void late_check_text(const char *a, const char *b, const char *text, const char *file, int line)
+{
+    bool was_late = late_was();
+
+    if (strcmp(a, b) == 0)
+        return;
+    print_error("\"%s\" != \"%s\"\n", a, b);
+    fail_or_be_late(was_late, text, file, line);
+}
+
+void late_check_int(intmax_t a, intmax_t b, const char *text, const char *file, int line)
+{
+    bool was_late = late_was();
+
+    if (a == b)
+        return;
+    print_error("%jd != %jd\n", a, b);
+    fail_or_be_late(was_late, text, file, line);
 }
 
 void late_check_time(uint64_t took_ms, uint64_t limit_ms, const char *text, const char *file,

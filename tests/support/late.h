@@ -6,7 +6,7 @@
  * tests/run.sh then runs this test again: tests/failures.py. A failure of any other kind, or a
  * leak, prints no such line.
  *
- * This file replaces two assertions of cmocka. The fixture includes it.
+ * This file replaces four assertions of cmocka. The fixture includes it.
  *
  * Threads: any; each has its own last wait. Only the main thread asserts.
  */
@@ -42,6 +42,15 @@ bool late_has_failed(void);
 #define assert_false(condition) late_check(!(condition), "!(" #condition ")", __FILE__, __LINE__)
 
 void late_check(bool condition, const char *text, const char *file, int line);
+
+/* Of the result of a wait that is no bool: the answer of a player, the status of a process. */
+#undef assert_string_equal
+#undef assert_int_equal
+#define assert_string_equal(a, b) late_check_text((a), (b), #a, __FILE__, __LINE__)
+#define assert_int_equal(a, b) late_check_int((intmax_t)(a), (intmax_t)(b), #a, __FILE__, __LINE__)
+
+void late_check_text(const char *a, const char *b, const char *text, const char *file, int line);
+void late_check_int(intmax_t a, intmax_t b, const char *text, const char *file, int line);
 
 /* It took no longer than that. */
 #define assert_no_later(took_ms, limit_ms) \

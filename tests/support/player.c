@@ -1,5 +1,6 @@
 #include "support/player.h"
 
+#include "support/late.h"
 #include "support/wait.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct player {
     pid_t pid; /* 0: it is gone */
     int fd;    /* its standard input and output */
     bool ready;
+    bool is_gone; /* it has closed its side */
     unsigned n_orders;
     char *answers[MAX_ORDERS + 1]; /* by order, NULL: not yet */
     size_t n;
@@ -96,7 +98,10 @@ static bool wait_for(struct player *player, unsigned order, uint64_t within_ms)
         uint64_t now = now_ms();
         int rest_ms = deadline_ms > now ? (int)(deadline_ms - now) : 0;
 
-        if (poll(&poll_fd, 1, rest_ms) == 0 || !read_lines(player))
+        if (poll(&poll_fd, 1, rest_ms) == 0)
+            return false;
+        player->is_gone = !read_lines(player);
+        if (player->is_gone)
             return false;
     }
     return true;
@@ -172,7 +177,10 @@ unsigned player_begin(struct player *player, const char *thread, const char *for
 
 const char *player_answer_within(struct player *player, unsigned order, uint64_t within_ms)
 {
-    return wait_for(player, order, within_ms) ? player->answers[order] : "";
+    bool has_answer = wait_for(player, order, within_ms);
+
+    (void)late_unless(has_answer || player->is_gone);
+    return has_answer ? player->answers[order] : "";
 }
 
 const char *player_answer(struct player *player, unsigned order)

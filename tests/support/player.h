@@ -37,7 +37,8 @@ struct player *player_end(struct player *player);
 unsigned player_begin(struct player *player, const char *thread, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Waits for its answer, which is valid until the player is ended. */
+/* Waits for its answer, which is valid until the player is ended. If none comes in time, the test
+ * is late; not if the player is gone. */
 const char *player_answer(struct player *player, unsigned order);
 const char *player_answer_within(struct player *player, unsigned order, uint64_t within_ms);
 

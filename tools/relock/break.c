@@ -32,8 +32,10 @@ static void read_permit(struct breaking *breaking, const char *id)
 {
     size_t len = strlen(id);
 
-    if (len == 0 || len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX ||
-        strspn(id, "0123456789abcdef") != len)
+    if (len == 0)
+        args_refuse(&breaking->args, "--permit: the id is empty, as from a variable that is not "
+                                     "set. `relock status` shows the ids");
+    if (len % 2 != 0 || len > RELOCK_PERMIT_HEX_MAX || strspn(id, "0123456789abcdef") != len)
         args_refuse(&breaking->args,
                     "--permit: `%s` is not the id of a permit: digits as in `relock status`", id);
     breaking->permit = id;

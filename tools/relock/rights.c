@@ -63,9 +63,9 @@ static const struct row {
      "~%* ~relock_waits:{* ~relock_waiters:{%* ~relock_waiters:turn:{%* " TOKEN QUEUE LEVELS
      "&relock_client:{* &redisson_lock__channel:{%* &redisson_rwlock:{%* &redisson_sc:{%* "
      "&redisson_countdownlatch__channel__{%* " CONNECT
-     "+client|list +scan +type +hlen +hkeys +hget +hgetall +hexists +strlen +get +exists +pttl "
+     "+client|list +scan +type +hlen +hget +hgetall +hexists +strlen +get +exists +pttl "
      "+time +llen +lrange +zscore +zcard +zrange +del +publish +hmget +hset +pexpire +lindex +lrem "
-     "+lpop +zadd +zrem +zcount +zrangebyscore +incrby +persist +hdel "
+     "+lpop +pubsub|numsub +zadd +zrem +zcount +zrangebyscore +incrby +persist +hdel "
      "~lock-signal:* &@simple-redis-mutex:locks-releases &*-channel:%* +lpush",
      PART},
     {"cluster", "+cluster|slots +asking +unsubscribe", PART},

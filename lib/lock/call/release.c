@@ -105,11 +105,8 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
     view->is_deferred = false;
     RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
-    stays = relock_cache_hand_off(lock->client, hold, view->began_us / 1000);
-    if (stays)
-        hold->since_us = view->began_us;
-    else
-        stays = relock_cache_keep(lock->client, hold, view->began_us / 1000);
+    stays = relock_cache_hand_off(lock->client, hold, view->began_us) ||
+            relock_cache_keep(lock->client, hold, view->began_us / 1000);
     if (stays && view->counts)
         relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
     if (stays)

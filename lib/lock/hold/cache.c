@@ -59,14 +59,16 @@ static struct relock_waiter *next_owner(const struct relock_client *client,
     return head;
 }
 
-bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_us)
 {
+    uint64_t now_ms = now_us / 1000;
     struct relock_waiter *waiter = next_owner(client, hold, now_ms);
 
     if (!waiter)
         return false;
     RELOCK_PROBE(hand_off, hold->resource->name, hold->owner, waiter->owner);
-    client->guarded.stats.holds--;
+    relock_holds_uncount(client, hold);
+    hold->since_us = now_us;
     relock_holds_assign(client, hold, waiter, now_ms);
     client->guarded.stats.passed_on++;
     relock_holds_verify(client, hold, now_ms);
@@ -129,7 +131,7 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
     if (hold->told)
         relock_holds_tell(client, hold, NULL);
     hold->has_owner = false;
-    client->guarded.stats.holds--;
+    relock_holds_uncount(client, hold);
     client->guarded.stats.kept++;
     resource->holder = NULL;
     relock_resource_doubt(resource);

@@ -142,18 +142,19 @@ struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t own
     return NULL;
 }
 
-void relock_holds_survey(const struct relock_client *client, struct relock_stats *stats)
+static void count(struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
 {
-    uint64_t now_us = relock_clock_now_us(), since_us = now_us;
-    const struct relock_hold *hold;
+    client->guarded.stats.holds++;
+    client->guarded.stats.permits += relock_hold_n_permits(hold);
+    relock_ages_add(&client->guarded.ages, hold->since_us);
+}
 
-    stats->permits = 0;
-    RELOCK_HOLDS_FOREACH(client, hold)
-    if (hold->count > 0 && !hold->detached && relock_hold_is_held(hold)) {
-        since_us = relock_clock_sooner(since_us, hold->since_us);
-        stats->permits += relock_hold_n_permits(hold);
-    }
-    stats->oldest_hold_us = now_us - since_us;
+void relock_holds_uncount(struct relock_client *client, const struct relock_hold *hold)
+{
+    client->guarded.stats.holds--;
+    client->guarded.stats.permits -= relock_hold_n_permits(hold);
+    relock_ages_remove(&client->guarded.ages, hold->since_us);
 }
 
 /* Whether what is due then is a renewal that may be sent sooner. Not if that is soon: it verifies a
@@ -225,7 +226,7 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     }
     hold->has_owner = true;
     relock_resource_acquired(hold->resource, waiter, hold);
-    client->guarded.stats.holds++;
+    count(client, hold);
     hold->is_recorded = false; /* that was of another owner */
     tell_layers(client);
 }
@@ -434,7 +435,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     if (!hold->detached) {
         client->guarded.stats.lost++;
         client->guarded.stats.permits_lost += relock_hold_n_permits(hold);
-        client->guarded.stats.holds--;
+        relock_holds_uncount(client, hold);
     }
     if (hold->resource->holder == hold || (hold->resource->kind->is_shared && !hold->detached)) {
         relock_resource_released(hold->resource, false, now_ms);
@@ -482,7 +483,7 @@ void relock_holds_release(struct relock_client *client, struct relock_hold *hold
     if (hold->detached)
         return;
     hold->has_owner = false;
-    client->guarded.stats.holds--;
+    relock_holds_uncount(client, hold);
     relock_drain_left(client, hold->owner);
 }
 

@@ -58,10 +58,6 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
     RELOCK_REQUIRES(client->mutex);
 
-/* What the holds of owners are now: the permits that they have, and the age of the oldest hold. */
-void relock_holds_survey(const struct relock_client *client, struct relock_stats *stats)
-    RELOCK_REQUIRES(client->mutex);
-
 /* Redis granted it to the waiter, whose acquire was sent at `sent_ms`; `now_us`: the answer has
  * come. */
 void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
@@ -195,7 +191,7 @@ void relock_levels_keep(struct relock_client *client, struct relock_hold *hold, 
  */
 
 /* Hands it off with its number to the head of the queue, if possible. Returns whether it did. */
-bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_us)
     RELOCK_REQUIRES(client->mutex);
 
 /* The last level of the hold is released. Returns whether it stays in the cache. */

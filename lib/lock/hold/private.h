@@ -26,6 +26,10 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
                          struct relock_waiter *waiter, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* Its owner holds it no more: takes it out of the counts of the client. */
+void relock_holds_uncount(struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
 /* From now on these are told of its loss, if not NULL, and nobody else. The hold takes `told` over.
  */
 void relock_holds_tell(struct relock_client *client, struct relock_hold *hold,

@@ -13,6 +13,7 @@
 #ifndef RELOCK_CLIENT_H
 #define RELOCK_CLIENT_H
 
+#include "base/ages.h"
 #include "base/ident.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -301,7 +302,8 @@ struct relock_client {
 
         struct relock_stats stats; /* relock_client_stats adds what other modules count */
         struct relock_meter meter;
-    } guarded; /* by mutex */
+        struct relock_ages ages; /* of the holds that `stats.holds` counts */
+    } guarded;                   /* by mutex */
 };
 
 /* A public call inside a client: the state that it restores when it exits. */

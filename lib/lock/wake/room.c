@@ -7,7 +7,10 @@
  *     that showed it the other library, each has read the clock of the server.
  *   - The first release within the window begins the rooms of all who wait. So with holds of h ms,
  *     the lock is free for RELOCK_ROOM_MS - h at least, also for a client that asked before that.
- *   - A room ends after its window, so no window has two rooms of one client.
+ *   - No window has two rooms of one client.
+ *   - In the line (line.c), a release reserves the lock for the client whose turn it is. Its room
+ *     ends before the reservation: else the next client would acquire the lock in the room, and
+ * this one would go to the end of the line.
  *   - STEP_MS is PERIOD_MS divided by the golden ratio. So a window begins 475 or 1243 ms after the
  *     one before it, and never twice in a row after 1243. And windows begin at all moments of the
  *     period alike, so that long holds with a rhythm do not miss them for ever.
@@ -17,6 +20,9 @@
 #define PERIOD_MS 768
 #define STEP_MS 475
 #define SEEN_MS 10000
+
+#define RESERVED_MS 100 /* by line_tell.lua */
+#define SPARE_MS 5      /* for threads that run late */
 
 bool relock_room_is_at(uint64_t server_ms)
 {
@@ -50,7 +56,7 @@ void relock_room_see(struct relock_resource *resource, uint64_t server_ms, uint6
     uint64_t error_ms = now_ms - sent_ms;
 
     room->neighbours_until_ms = now_ms + SEEN_MS;
-    room->theirs_ms = now_ms;
+    room->theirs_ms = sent_ms; /* it may have been released since, and this process had it */
     if (error_ms > room->error_ms && now_ms < room->fresh_until_ms)
         return;
     room->ahead_ms = server_ms - (sent_ms + error_ms / 2);
@@ -63,13 +69,24 @@ void relock_room_see_ours(struct relock_resource *resource)
     resource->contention->room.theirs_ms = 0;
 }
 
+/* The message of a reservation, and the attempt, take a round trip. */
+static uint64_t length_of(const struct relock_contention *contention)
+{
+    uint64_t trip_ms = contention->room.error_ms + SPARE_MS;
+
+    return contention->line.place > 0 ? relock_clock_left(trip_ms, RESERVED_MS) : RELOCK_ROOM_MS;
+}
+
 bool relock_room_begin(struct relock_client *client, struct relock_resource *resource,
                        uint64_t now_ms)
 {
+    struct relock_contention *contention = resource->contention;
+
     if (!relock_room_is_due(resource, now_ms) ||
-        resource->contention->room.theirs_ms > resource->taken_ms)
+        now_ms < contention->room.ends_ms + RELOCK_ROOM_MS ||
+        contention->room.theirs_ms > resource->taken_ms)
         return false;
-    resource->contention->room.ends_ms = now_ms + RELOCK_ROOM_MS;
+    contention->room.ends_ms = now_ms + length_of(contention);
     relock_vigil_want(client, resource);
     return true;
 }

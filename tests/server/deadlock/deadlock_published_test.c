@@ -142,20 +142,26 @@ static void a_wait_of_an_owner_without_locks_is_not_published(void **state)
 
 #define DEAD_HASH "relock_waits:{9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10}"
 
-/* Another client, which holds "theirs", claims a wait for this lock by hand. It does not confirm
- * it: it has died, say. */
+/* Another client claims by hand that the owner of its hold waits for this lock, since `at`. It does
+ * not confirm it: it has died, say. */
+static void claim_since(struct fixture *f, const char *at, const char *lock)
+{
+    static const char claim[] = "local\t_blank=string.char(32);"
+                                "return(redis.call('hset',KEYS[1],'41',ARGV[3].._blank..'500'.._"
+                                "blank..'3'.._blank..'hash'.."
+                                "_blank..ARGV[2],'client',ARGV[1].._blank..'peer','beat','7'))";
+
+    assert_int_equal(probe_int(f->probe,
+                               "EVAL %s 1 " DEAD_HASH " 9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10 %s %s",
+                               claim, lock, at),
+                     3);
+}
+
+/* It holds "theirs", and is the first one that waits. */
 static void claim_a_wait(struct fixture *f, const char *lock)
 {
-    static const char claim[] =
-        "local\t_blank=string.char(32);"
-        "return(redis.call('hset',KEYS[1],'41','5'.._blank..'500'.._blank..'3'.._blank..'hash'.."
-        "_blank..ARGV[2],'client',ARGV[1].._blank..'peer','beat','7'))";
-
     assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
-    assert_int_equal(probe_int(f->probe,
-                               "EVAL %s 1 " DEAD_HASH " 9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10 %s",
-                               claim, lock),
-                     3);
+    claim_since(f, "5", lock);
 }
 
 static void a_hash_that_nobody_confirms_proves_nothing(void **state)
@@ -195,6 +201,56 @@ static void a_look_that_does_not_ask_keeps_who_asks(void **state)
     probe_int(f->probe, "DEL " DEAD_HASH);
     assert_true(peer_unlock(f->probe, "theirs", PEER));
     assert_result(relock_unlock(w.mine), RELOCK_OK);
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+static long long server_us(struct probe *probe)
+{
+    long long s = 0, us = 0;
+
+    assert_int_equal(sscanf(probe_list(probe, "TIME"), "%lld %lld", &s, &us), 2);
+    return s * 1000000 + us;
+}
+
+/*
+ * A writer waits for two readers, who want what it holds. These are two cycles. The reader that
+ * waited first is the victim, but has died: then the other one is, once the hash has expired.
+ */
+static void the_hash_of_a_dead_victim_hides_the_next_one(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *clients[] = {ring_client(f, 0, DEADLOCK_MS),
+                                       ring_client(f, 1, DEADLOCK_MS)};
+    struct relock_lock *write = fixture_lock_of(f, clients[0], "shelf", relock_wrlock_new);
+    struct relock_lock *read = fixture_lock_of(f, clients[1], "shelf", relock_rdlock_new);
+    struct relock_lock *has = fixture_lock(f, clients[0], "a");
+    struct relock_lock *wants = fixture_lock(f, clients[1], "a");
+    struct actor *writer = actor_start(), *reader = actor_start();
+    char hash[64], at[32];
+
+    assert_result(actor_lock(reader, read), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "HSET shelf " PEER " 1"), 1);
+    probe_text(f->probe, "SET {shelf}:" PEER ":rwlock_timeout:1 1 PX %d", PEER_LEASE_MS);
+    assert_result(actor_lock(writer, has), RELOCK_OK);
+    actor_begin_lock(writer, write);
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(clients[0]));
+    assert_true(probe_wait_key(f->probe, hash));
+    snprintf(at, sizeof(at), "%lld", server_us(f->probe));
+    claim_since(f, at, "a");
+    actor_begin_lock(reader, wants);
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(clients[1]));
+    assert_true(probe_wait_key(f->probe, hash));
+    let_pass(2 * DEADLOCK_MS);
+    assert_true(actor_is_busy(reader) && actor_is_busy(writer));
+    probe_int(f->probe, "DEL " DEAD_HASH);
+    assert_result(actor_result(reader), RELOCK_E_DEADLOCK);
+    assert_true(actor_is_busy(writer)); /* the dead reader's lease has not ended */
+    probe_int(f->probe, "HDEL shelf " PEER);
+    probe_int(f->probe, "DEL {shelf}:" PEER ":rwlock_timeout:1");
+    assert_result(actor_unlock(reader, read), RELOCK_OK);
+    assert_result(actor_result(writer), RELOCK_OK);
+    assert_result(actor_unlock(writer, write), RELOCK_OK);
+    assert_result(actor_unlock(writer, has), RELOCK_OK);
     assert_true(wait_for_no_keys(f->probe));
 }
 
@@ -431,6 +487,7 @@ int main(void)
         SERVER_TEST(a_wait_of_an_owner_without_locks_is_not_published),
         SERVER_TEST(a_hash_that_nobody_confirms_proves_nothing),
         SERVER_TEST(a_look_that_does_not_ask_keeps_who_asks),
+        SERVER_TEST(the_hash_of_a_dead_victim_hides_the_next_one),
         SERVER_TEST(a_proof_that_a_dead_client_holds_up_costs_little),
         SERVER_TEST(a_client_that_is_asked_sends_its_hash_at_once),
         SERVER_TEST(after_a_deadlock_waits_are_published_earlier),

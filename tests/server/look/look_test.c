@@ -3,6 +3,8 @@
 #include "support/fair_queue.h"
 #include "support/fixture.h"
 #include "support/kinds.h"
+#include "support/listener.h"
+#include "support/numbers.h"
 #include "support/peer.h"
 #include "support/waiter.h"
 
@@ -404,6 +406,32 @@ static void a_semaphore_shows_who_has_its_permits(void **state)
 }
 
 /* As of a lock, by relock_who_holds(). */
+static bool note_listeners(const struct relock_lock_info *info, void *arg)
+{
+    note(arg, "%s:%d:%u ", info->name, info->kind, info->n_waiting);
+    return true;
+}
+
+static bool is_seen_as(struct relock_client *client, const char *pattern, const char *expected)
+{
+    struct view view = {0};
+
+    assert_result(relock_locks(client, pattern, note_listeners, &view), RELOCK_OK);
+    return strcmp(view.text, expected) == 0;
+}
+
+struct expected {
+    struct relock_client *client;
+    const char *pattern, *text;
+};
+
+static bool is_as_expected(void *arg)
+{
+    const struct expected *expected = arg;
+
+    return is_seen_as(expected->client, expected->pattern, expected->text);
+}
+
 #define TURN "relock_waiters:turn:{jobs}"
 #define RECHECK_MS 500
 
@@ -426,6 +454,9 @@ static void a_semaphore_with_a_line_shows_itself_also_while_all_permits_are_free
     probe_int(f->probe, "INCRBY jobs 1");
     assert_result(actor_result(actor), RELOCK_OK);
     assert_result(actor_unlock(actor, lock), RELOCK_OK);
+    /* The client listens for a second or two. */
+    assert_true(
+        wait_until(is_as_expected, &(struct expected){client, "jobs", "jobs:12:0 "}, SOON_MS));
     assert_string_equal(see_semaphore(client, "jobs").text, "12: 5 free, 0 out");
 
     probe_int(f->probe, "RPUSH relock_waiters:{jobs} " UUID);
@@ -672,7 +703,8 @@ static void a_semaphore_whose_number_is_missing_is_found_by_its_permits(void **s
 /* Redisson before 3.17 and other libraries: texts, also those that begin like each other. */
 static void permits_of_other_libraries_have_ids_of_any_length(void **state)
 {
-    static const char *const ids[] = {"x",
+    static const char *const ids[] = {"",
+                                      "x",
                                       UUID "1",
                                       UUID "2",
                                       "0123456789abcd",
@@ -748,6 +780,42 @@ static void only_the_name_of_a_number_says_what_it_may_be(void **state)
         assert_string_equal(view.text, all[i].is_listed ? all[i].seen : "");
         probe_int(f->probe, "DEL %s", all[i].name);
     }
+}
+
+/* Redis knows neither who they are nor how many threads of a client wait. */
+static void clients_that_wait_for_a_number_are_counted_and_say_what_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL), *watcher = fixture_client(f, NULL);
+    struct latch_wait wait = {latch_of(client, "start"), RELOCK_FOREVER, NULL};
+    struct permits_wait permits = {semaphore_of(client, "jobs"), 1, RELOCK_FOREVER, NULL};
+    struct actor *actors[] = {actor_start(), actor_start(), actor_start()};
+    struct listener *javas;
+    bool set;
+
+    assert_result(relock_latch_try_set(wait.latch, 1, &set), RELOCK_OK);
+    assert_result(relock_unleased_try_set(permits.semaphore, 0, &set), RELOCK_OK);
+    assert_true(is_seen_as(watcher, "start", "start:12:0 "));
+    actor_begin(actors[0], latch_step, &wait);
+    actor_begin(actors[1], latch_step, &wait);
+    actor_begin(actors[2], permits_step, &permits);
+    assert_true(wait_for_waiters(client, 3));
+    assert_true(
+        wait_until(is_as_expected, &(struct expected){watcher, "start", "start:11:1 "}, SOON_MS));
+    assert_true(
+        wait_until(is_as_expected, &(struct expected){watcher, "jobs", "jobs:10:1 "}, SOON_MS));
+    javas = listener_open(f->server->socket, "redisson_countdownlatch__channel__{start}");
+    assert_true(is_seen_as(watcher, "start", "start:11:2 "));
+    assert_true(is_seen_as(watcher, "st*", "start:11:2 "));
+    listener_close(javas);
+    assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
+    assert_result(relock_unleased_release(permits.semaphore, 1), RELOCK_OK);
+    for (int i = 0; i < 3; i++)
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+    probe_text(f->probe, "SET start 1"); /* the client listens on for a second or two */
+    assert_true(
+        wait_until(is_as_expected, &(struct expected){watcher, "start", "start:12:0 "}, SOON_MS));
+    probe_text(f->probe, "FLUSHALL");
 }
 
 /* All permits are the sum of two numbers, which a program may add. */
@@ -981,6 +1049,7 @@ int main(void)
         SERVER_TEST(a_semaphore_whose_number_is_missing_is_found_by_its_permits),
         SERVER_TEST(permits_of_other_libraries_have_ids_of_any_length),
         SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
+        NUMBER_TEST(clients_that_wait_for_a_number_are_counted_and_say_what_it_is),
         SERVER_TEST(a_number_that_no_semaphore_can_have_is_no_semaphore),
         SERVER_TEST(keys_that_belong_to_locks_are_no_locks),
         SERVER_TEST(the_callback_can_end_the_search_and_call_the_library),

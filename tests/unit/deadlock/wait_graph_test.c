@@ -349,6 +349,168 @@ static void more_permits_end_a_proof(void **state)
     free(proof);
 }
 
+/* ---- any graph ------------------------------------------------------------------------------- */
+
+#define GRAPHS 20000
+#define OWNERS_MOST 7
+#define LOCKS_OF_A_GRAPH 4 /* every other one is a semaphore; locks have readers */
+
+static unsigned drawn;
+
+static unsigned draw(unsigned n)
+{
+    drawn = drawn * 1103515245 + 12345;
+    return (drawn >> 16) % n;
+}
+
+static void draw_hold(size_t wait)
+{
+    unsigned which = draw(LOCKS_OF_A_GRAPH), n = which % 2 ? 1 + draw(2) : 1;
+    char name[16], number[16];
+
+    snprintf(name, sizeof(name), "%u", which);
+    snprintf(number, sizeof(number), "%zu", graph.n_holds);
+    hold_permits(name, number, wait, n);
+    if (which % 2)
+        graph.locks[graph.holds[graph.n_holds - 1].lock].n_all += n;
+}
+
+static void draw_graph(void)
+{
+    unsigned n = 2 + draw(OWNERS_MOST - 1);
+    char name[16], id[16];
+
+    relock_graph_clear(&graph);
+    for (unsigned i = 0; i < LOCKS_OF_A_GRAPH; i++) {
+        size_t at;
+
+        snprintf(name, sizeof(name), "%u", i);
+        at = lock(name);
+        graph.locks[at].n_all = i % 2 ? draw(2) : 0;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        unsigned which = draw(LOCKS_OF_A_GRAPH);
+        size_t wait;
+
+        snprintf(name, sizeof(name), "%u", which);
+        snprintf(id, sizeof(id), "%u", i);
+        wait = wait_for(name, id, 1 + draw(20));
+        graph.waits[wait].need = which % 2 ? 1 + draw(2) : 0;
+    }
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned n_holds = 1 + draw(2); n_holds > 0; n_holds--)
+            draw_hold(i);
+}
+
+/* Whether this wait stays while the holds of blocked owners do. By the definition, without what the
+ * search remembers. */
+static bool stays(const bool *blocked, size_t wait)
+{
+    const struct relock_graph_wait *of = &graph.waits[wait];
+    uint64_t n_all = graph.locks[of->lock].n_all, kept = 0;
+
+    for (size_t i = 0; i < graph.n_holds; i++) {
+        const struct relock_graph_hold *at = &graph.holds[i];
+
+        if (at->lock == of->lock && blocked[at->wait] && (of->need > 0 || at->wait != wait))
+            kept += at->n;
+    }
+    return of->need == 0 ? kept > 0 : of->need <= n_all && n_all - kept < of->need;
+}
+
+/* Which waits are blocked for ever. Returns how many. */
+static unsigned block(bool blocked[OWNERS_MOST])
+{
+    unsigned n = 0, n_before;
+
+    for (size_t i = 0; i < graph.n_waits; i++)
+        n += blocked[i];
+    do {
+        n_before = n;
+        for (size_t i = 0; i < graph.n_waits; i++)
+            if (blocked[i] && !stays(blocked, i)) {
+                blocked[i] = false;
+                n--;
+            }
+    } while (n < n_before);
+    return n;
+}
+
+static unsigned block_all(bool blocked[OWNERS_MOST])
+{
+    for (size_t i = 0; i < graph.n_waits; i++)
+        blocked[i] = !graph.waits[i].is_over;
+    return block(blocked);
+}
+
+/* The same if the younger waits are not there; nor this one itself, if `ends`. */
+static void block_older(bool blocked[OWNERS_MOST], size_t wait, bool ends)
+{
+    for (size_t i = 0; i < graph.n_waits; i++) {
+        uint64_t at_us = graph.waits[i].at_us, than_us = graph.waits[wait].at_us;
+
+        blocked[i] = !graph.waits[i].is_over && (at_us < than_us || (at_us == than_us && i < wait));
+    }
+    blocked[wait] = !ends;
+    block(blocked);
+}
+
+/* Whether it is a victim. Its proof is complete when all beats have grown by two. */
+static bool is_proved(size_t wait)
+{
+    struct relock_proof *proof = relock_graph_search(&graph, wait);
+
+    if (!proof)
+        return false;
+    assert_int_equal(relock_proof_check(proof, &graph, wait), RELOCK_PROOF_OPEN);
+    for (size_t i = 0; i < graph.n_holds; i++)
+        graph.holds[i].beat += 2;
+    assert_int_equal(relock_proof_check(proof, &graph, wait), RELOCK_PROOF_DONE);
+    free(proof);
+    return true;
+}
+
+/* A victim that looks is refused. The hash of one whose client has died expires, and a wait may end
+ * by itself: in the next look, that wait is over, too. Then another one is the victim of what is
+ * left.
+ */
+static void of_each_deadlock_that_is_left_one_wait_is_the_victim(void **state)
+{
+    bool blocked[OWNERS_MOST];
+    unsigned n_deadlocks = 0, n_further = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < GRAPHS; i++) {
+        unsigned n_over = 0;
+
+        drawn = i;
+        draw_graph();
+        while (block_all(blocked) > 0) {
+            size_t victims[OWNERS_MOST], n = 0;
+
+            for (size_t wait = 0; wait < graph.n_waits; wait++)
+                if (!graph.waits[wait].is_over && is_proved(wait))
+                    victims[n++] = wait;
+            assert_true(n > 0);
+            for (size_t j = 0; j < n; j++) {
+                block_older(blocked, victims[j], false);
+                assert_true(blocked[victims[j]]);
+                block_older(blocked, victims[j], true);
+                assert_false(stays(blocked, victims[j])); /* else it is behind an older one */
+            }
+            graph.waits[victims[draw((unsigned)n)]].is_over = true;
+            graph.is_thinned = false;
+            n_over++;
+        }
+        for (size_t wait = 0; wait < graph.n_waits; wait++)
+            assert_true(graph.waits[wait].is_over || n_steps_of(wait) == 0);
+        n_deadlocks += n_over > 0;
+        n_further += n_over > 1;
+    }
+    print_message("%u deadlocks, in %u several victims\n", n_deadlocks, n_further);
+    assert_in_range(n_further, GRAPHS / 100, n_deadlocks);
+}
+
 static size_t ring(unsigned n)
 {
     char name[16], id[16];
@@ -421,6 +583,8 @@ int main(void)
                                         begin),
         cmocka_unit_test_setup_teardown(a_wait_behind_a_deadlock_is_not_its_victim, begin, begin),
         cmocka_unit_test_setup_teardown(more_permits_end_a_proof, begin, begin),
+        cmocka_unit_test_setup_teardown(of_each_deadlock_that_is_left_one_wait_is_the_victim, begin,
+                                        begin),
         cmocka_unit_test_setup_teardown(a_cycle_of_64_is_found_and_no_longer_one, begin, begin),
         cmocka_unit_test_setup_teardown(a_graph_has_a_limit, begin, begin),
     };

@@ -78,7 +78,7 @@ static void a_lock_that_is_used_all_the_time_is_verified(void **state)
 
     while (stats_of(client).renewed < 3 && now_ms() < until_ms)
         warm_up(lock);
-    assert_true(stats_of(client).renewed >= 3);
+    assert_true(late_unless(stats_of(client).renewed >= 3));
 }
 
 /* Returns what ended them: RELOCK_LOST, RELOCK_BUSY when the lock was not kept any more, or
@@ -107,6 +107,7 @@ static void pairs_end_soon_when_the_lock_was_taken(void **state)
     warm_up(lock);
     assert_true(kind_peer_usurp(f, "orders"));
     r = make_pairs(lock);
+    assert_true(late_unless(r != RELOCK_OK));
     assert_true(r == RELOCK_LOST || r == RELOCK_BUSY);
     assert_true(kind_peer_unlock(f, "orders"));
 }

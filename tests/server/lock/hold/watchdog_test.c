@@ -31,9 +31,8 @@ static void a_hold_is_renewed_every_third_of_its_lease(void **state)
     uint64_t began_ms = now_ms(), renewed;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    let_pass(slow_ms(2 * LEASE_MS));
+    assert_true(wait_for_renewals(client, 0, 6));
     renewed = stats_of(client).renewed;
-    assert_true(renewed >= 3); /* 6, less those that a slow machine misses */
     assert_true(renewed <= most_renewals(now_ms() - began_ms));
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -54,7 +53,8 @@ static void the_certain_time_stays_above_two_thirds(void **state)
         least_ms = valid_ms < least_ms ? valid_ms : least_ms;
         let_pass(2);
     }
-    assert_true(least_ms > lease_ms / 2); /* 2/3, less the delays of a slow machine */
+    /* A third, and the delays of a slow machine. */
+    assert_no_later(lease_ms - least_ms, lease_ms / 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
@@ -91,9 +91,8 @@ static void all_levels_of_one_hold_are_one_renewal(void **state)
 
     for (int level = 0; level < 10; level++)
         assert_result(relock_lock(lock), RELOCK_OK);
-    let_pass(slow_ms(LEASE_MS * 5 / 4));
+    assert_true(wait_for_renewals(client, 0, 3));
     renewed = stats_of(client).renewed;
-    assert_true(renewed >= 1);
     assert_true(renewed <= most_renewals(now_ms() - began_ms));
     for (int level = 0; level < 10; level++)
         assert_result(relock_unlock(lock), RELOCK_OK);
@@ -109,7 +108,7 @@ static void renewing_says_nothing_about_the_count(void **state)
 
     assert_result(relock_lock(lock), RELOCK_OK);
     while (stats_of(client).renewed < 3) {
-        assert_true(now_ms() < until_ms);
+        assert_true(late_unless(now_ms() < until_ms));
         assert_result(relock_lock(lock), RELOCK_OK);
         assert_int_equal(probe_only_value(f->probe, "orders"), 2);
         assert_result(relock_unlock(lock), RELOCK_OK);

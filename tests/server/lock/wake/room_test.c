@@ -9,6 +9,7 @@
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/plain_peer.h"
+#include "support/probe_wait.h"
 #include "support/reactor.h"
 
 #include <stdatomic.h>
@@ -522,6 +523,63 @@ static void a_client_reads_the_clock_of_the_server(void **state)
     assert_in_range(difference_ms + CLOCK_IS_GOOD_MS, 0, 2 * CLOCK_IS_GOOD_MS);
 }
 
+/* ---- the line ------------------------------------------------------------------------------ */
+
+/* A lock whose clients wait in a line, of a client that knows of the other library. */
+static struct relock_lock *lock_with_line(struct fixture *f)
+{
+    struct relock_options options = {.recheck_ms = NEVER_MS, .flags = RELOCK_ANNOUNCE_PLAIN};
+
+    return neighbour_of(f, fixture_client(f, &options));
+}
+
+/* Until when the lock is reserved for the client whose turn it is, on the clock of this process; 0
+ * if it is not. */
+static uint64_t reserved_until(struct fixture *f)
+{
+    long long until_ms = probe_int(f->probe, "HGET relock_waiters:turn:{orders} until"), s, us;
+
+    if (until_ms <= 0 || sscanf(probe_list(f->probe, "TIME"), "%lld %lld", &s, &us) != 2)
+        return 0;
+    return relock_clock_now_ms() + (uint64_t)(until_ms - (s * 1000 + us / 1000));
+}
+
+/* The client behind it asks when the reservation is over. On a slow machine, the message of the
+ * release may come too late for a room. */
+static void a_client_whose_turn_it_is_keeps_it_in_a_room(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *held = lock_with_line(f), *locks[2];
+    struct actor *waiting[2];
+    uint64_t until_ms = deadline_in(SOON_MS), reserved_ms;
+    bool has_kept = false;
+
+    for (int i = 0; i < 2; i++)
+        locks[i] = lock_with_line(f);
+    assert_result(relock_lock(held), RELOCK_OK);
+    do {
+        for (int i = 0; i < 2; i++) {
+            waiting[i] = actor_start();
+            actor_begin_lock(waiting[i], locks[i]);
+            assert_true(probe_wait_in_line(f->probe, "orders", i + 1));
+        }
+        set_clock(locks[0], WINDOW_MS);
+        assert_result(relock_unlock(held), RELOCK_OK);
+        reserved_ms = reserved_until(f);
+        while (actor_is_busy(waiting[0]) && actor_is_busy(waiting[1]))
+            let_pass(1);
+        if (room_end(locks[0]) > 0 && room_end(locks[0]) < reserved_ms)
+            has_kept = !actor_is_busy(waiting[0]);
+        for (int i = 0, first = actor_is_busy(waiting[0]); i < 2; i++)
+            assert_gets_it(waiting[i ^ first], locks[i ^ first]);
+        for (int i = 0; i < 2; i++)
+            actor_end(waiting[i]);
+        assert_result(relock_lock(held), RELOCK_OK);
+    } while (!has_kept && now_ms() < until_ms);
+    assert_true(has_kept);
+    assert_result(relock_unlock(held), RELOCK_OK);
+}
+
 /* ---- a whole neighbourhood ------------------------------------------------------------------- */
 
 #define N_CLIENTS 2
@@ -601,6 +659,7 @@ int main(void)
         SERVER_TEST(a_short_wait_is_not_longer_in_a_room),
         SERVER_TEST(a_cancel_ends_a_wait_in_a_room),
         SERVER_TEST(a_client_reads_the_clock_of_the_server),
+        SERVER_TEST(a_client_whose_turn_it_is_keeps_it_in_a_room),
         SERVER_TEST(a_library_that_polls_gets_the_lock_again_and_again),
     };
 

@@ -50,6 +50,22 @@ static void begin(struct clustered *c, const char *query, uint64_t n, struct pai
     let_pass(300); /* it listens, and has looked again */
 }
 
+static bool note_waiting(const struct relock_lock_info *info, void *arg)
+{
+    *(unsigned *)arg = info->n_waiting;
+    return true;
+}
+
+/* The client of a wait that ended listens on for a second or two. */
+static bool one_waits(void *arg)
+{
+    struct relock_client *client = arg;
+    unsigned n = 0;
+
+    assert_result(relock_locks(client, "start", note_waiting, &n), RELOCK_OK);
+    return n == 1;
+}
+
 static void is_woken(const struct pair *pair)
 {
     assert_result(relock_latch_count_down(pair->latch), RELOCK_OK);
@@ -63,8 +79,10 @@ static void a_latch_wakes_its_waiters(void **state)
     struct pair pair;
 
     begin(*state, "", 1, &pair);
+    assert_true(wait_until(one_waits, pair.waiting, SOON_MS));
     is_woken(&pair);
     begin(*state, "?pubsub=plain", 1, &pair);
+    assert_true(wait_until(one_waits, pair.waiting, SOON_MS));
     is_woken(&pair);
 }
 

@@ -5,6 +5,7 @@
 #define PERIOD_MS 768
 #define LONGEST_MS 1243
 #define SEEN_MS 10000
+#define RESERVED_MS 100                 /* for the client whose turn it is */
 #define DATE_MS UINT64_C(1795912345678) /* in November 2026 */
 
 static int begin(void **state)
@@ -133,6 +134,46 @@ static void an_old_reading_of_the_clock_is_replaced(void **state)
     assert_true(relock_room_is_due(resource, 1000 + SEEN_MS));
 }
 
+/* The answer says who had the lock when Redis read it: this process may have had it since. */
+static void a_hold_of_this_process_is_newer_than_a_late_answer(void **state)
+{
+    uint64_t window_ms = next_begin(DATE_MS);
+
+    (void)state;
+    relock_room_see(resource, window_ms, 1000, 1010);
+    resource->taken_ms = 999;
+    assert_false(relock_room_begin(&client, resource, 1020));
+    resource->taken_ms = 1005;
+    assert_true(relock_room_begin(&client, resource, 1020));
+    assert_int_equal(resource->contention->room.ends_ms, 1020 + RELOCK_ROOM_MS);
+}
+
+static void in_line_a_room_and_a_round_trip_fit_into_a_reservation(void **state)
+{
+    uint64_t window_ms = next_begin(DATE_MS);
+
+    (void)state;
+    relock_room_see(resource, window_ms + 20, 1000, 1040); /* the round trip: at most 40 ms */
+    resource->taken_ms = 1041;
+    resource->contention->line.place = 1;
+    assert_true(relock_room_begin(&client, resource, 1050));
+    assert_in_range(resource->contention->room.ends_ms, 1050 + 1, 1050 + RESERVED_MS - 40 - 1);
+    resource->contention->line.place = 0;
+}
+
+/* A waiter that was to ask does so when the room has ended, though nothing is read in it. */
+static void a_room_keeps_the_reason_to_ask(void **state)
+{
+    uint64_t window_ms = next_begin(DATE_MS);
+
+    (void)state;
+    relock_room_see(resource, window_ms, 1000, 1000);
+    resource->taken_ms = 1001;
+    relock_resource_signal(resource, false);
+    assert_true(relock_room_begin(&client, resource, 1010));
+    assert_int_equal(resource->retry, RELOCK_RETRY_PENDING);
+}
+
 static void nobody_rechecks_before_the_end_of_a_room(void **state)
 {
     (void)state;
@@ -158,6 +199,9 @@ int main(void)
         ROOM_TEST(a_room_is_due_while_another_library_was_seen_lately),
         ROOM_TEST(a_late_answer_does_not_move_the_windows),
         ROOM_TEST(an_old_reading_of_the_clock_is_replaced),
+        ROOM_TEST(a_hold_of_this_process_is_newer_than_a_late_answer),
+        ROOM_TEST(in_line_a_room_and_a_round_trip_fit_into_a_reservation),
+        ROOM_TEST(a_room_keeps_the_reason_to_ask),
         ROOM_TEST(nobody_rechecks_before_the_end_of_a_room),
     };
 
