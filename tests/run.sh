@@ -7,9 +7,12 @@
 #     ./tests/run.sh asan format      these steps; --long is their long form
 #
 # A step runs the suites that can find more than the gcc build: tests/meson.build has the suites
-# and the marks. In its long form a step runs all suites. In `all`, each sanitizer runs a half of the
-# tests of the library, and clang and valgrind a half of the unit tests each. Which half changes from
-# commit to commit (tests/run/half.py).
+# and the marks. In its long form a step runs all suites. `all` divides the tests of the library between
+# the sanitizers, chaos between gcc and tsan, and the unit tests between clang and valgrind, and between
+# newest and oldest. valgrind runs a half of its other tests, tidy of the files, model of the short runs,
+# and fuzz of the fuzzers.
+# The halves change places with each commit (tests/run/half.py). tidy also checks the files that the commit
+# changes, and model runs all if it changes tests/model.
 #
 # Builds and logs are below build-tests/. The last lines list the skipped tests with the reasons, the
 # unsteady tests, the failures and the counts: each test of each variant, and each check as one.
@@ -57,7 +60,7 @@ main()
     # shellcheck disable=SC2086 # words
     relock_packages build redis tests $groups
     mkdir -p "$out/logs"
-    rm -f "$out"/*.built "$out"/*.failed
+    rm -f "$out"/*.built "$out"/*.failed "$out/pages.passed"
     : >"$out/results" # counts: "PASSED FAILED SKIPPED", a line for each step
     : >"$out/failures"
     : >"$out/skipped" # step, reason and test, separated by tabs

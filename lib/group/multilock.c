@@ -84,8 +84,8 @@ static bool is_semaphore(const struct bond *bond, size_t member)
     return bond->group->members[member]->resource->kind->has_permits;
 }
 
+/* Under the mutex of the member's client, which clang cannot follow through the group. */
 static struct relock_hold *find_hold(const struct bond *bond, size_t member)
-    RELOCK_REQUIRES(bond->group->members[member]->client->mutex)
 {
     return relock_resource_find_number(bond->group->members[member]->resource, bond->owner,
                                        bond->memberships[member].number);

@@ -5,6 +5,8 @@
 #
 #     tests/fuzz/run.sh build-tests/fuzz 600 url reply
 #
+# --half as the only fuzzer: one half of them, the other after the next commit.
+#
 # One line for each says what it reached. It leaves its findings in the folder of the build, with the
 # inputs that it kept: a bug's input goes into the corpus, with its correction. Exits with 77,
 # and says why, where there is no clang with libFuzzer.
@@ -40,9 +42,15 @@ build()
 {
     if [[ ! -f $out/build.ninja ]]; then
         CC=$(relock_compiler clang) meson setup "$out" -Dwerror=true -Dfuzz=true -Dexamples=false \
-            -Db_sanitize=address,undefined -Db_lundef=false
+            -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Dc_args=-g1
     fi
-    [[ ${#fuzzers[@]} -gt 0 ]] || find_all
+    case ${fuzzers[*]} in
+    '') find_all ;;
+    --half)
+        find_all
+        mapfile -t fuzzers < <(printf '%s\n' "${fuzzers[@]}" | tests/run/half.py first)
+        ;;
+    esac
     meson compile -C "$out" "${fuzzers[@]/%/_fuzz}"
 }
 
@@ -51,6 +59,7 @@ find_all()
 {
     local name
 
+    fuzzers=()
     for name in url reply pubsub pipeline map switches tls; do
         ! grep -q "^build tests/fuzz/${name}_fuzz:" "$out/build.ninja" || fuzzers+=("$name")
     done

@@ -3,6 +3,7 @@
 #
 #     tests/model/run.sh                    the short ones
 #     tests/model/run.sh --long             all
+#     tests/model/run.sh --half             one half of the short ones, the other after the next commit
 #     tests/model/run.sh wait good.reset    those whose model or name this is, long or short
 #     tests/model/run.sh --trail NAME       shows how a run fails
 #
@@ -18,12 +19,13 @@ seconds=900
 
 main()
 {
-    local jobs wanted=() long=no trail=no work
+    local jobs wanted=() long=no half=no trail=no work
 
     jobs=$(nproc)
     while [[ $# -gt 0 ]]; do
         case $1 in
         --long) long=yes ;;
+        --half) half=yes ;;
         --trail) trail=yes ;;
         -j) jobs=$2 && shift ;;
         -*) usage ;;
@@ -39,7 +41,8 @@ main()
     work=$(mktemp -d)
     # shellcheck disable=SC2064 # what it is now
     trap "rm -rf '$work'" EXIT
-    chosen "$long" "${wanted[@]}" >"$work/chosen"
+    chosen "$long" "${wanted[@]}" | if [[ $half == yes ]]; then ../run/half.py first; else cat; fi \
+        >"$work/chosen"
     [[ -s $work/chosen ]] || { echo "there is no such run" >&2 && exit 2; }
     export -f run_one build judge
     export work memory_mb depth seconds trail quick

@@ -58,7 +58,8 @@ END
     chroot "$root" chown -R reader: /home/reader
 }
 
-# In namespaces of its own, which end with it: so no process and no mount outlives this script.
+# In namespaces of its own, which end with it: so no process and no mount outlives this script. CFLAGS is
+# from us: three builds without optimisation take less than half of the time.
 run_commands()
 {
     timeout --kill-after=10 900 unshare --mount --pid --fork --kill-child bash -euc "
@@ -67,7 +68,7 @@ run_commands()
         rm -f '$root/dev/ptmx' && ln -s pts/ptmx '$root/dev/ptmx'
         cd /
         exec chroot --userspec=reader:reader '$root' env -i HOME=/home/reader USER=reader LANG=C.UTF-8 \
-            PATH=/usr/local/bin:/usr/bin:/bin bash -c 'cd && exec bash commands.sh'
+            CFLAGS='-O0 -g0' PATH=/usr/local/bin:/usr/bin:/bin bash -c 'cd && exec bash commands.sh'
     " </dev/null
 }
 

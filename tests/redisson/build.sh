@@ -51,7 +51,20 @@ build()
         exit 77
     }
     in_maven "$2" "${chosen[@]}" compile
+    archive "$2"
     touch "$2/built"
+}
+
+# The classes as the JVM has them in memory: with these, it takes half of the time to start. It writes them
+# when it ends, which it does because there is no server. Only for classes in a jar, and from Java 13 on.
+archive()
+{
+    (
+        cd "$1"
+        jar --create --file player.jar -C classes .
+        java -Xmx128m -XX:+UseSerialGC -XX:ArchiveClassesAtExit=player.jsa \
+            -cp "$1/player.jar:$1/dependency/*" Player redis://127.0.0.1:1 3000 </dev/null || true
+    )
 }
 
 # First without the network; then with it, for a limited time.

@@ -44,6 +44,25 @@ check_format()
     sources lib include tests examples tools | xargs -0 clang-format-$llvm --dry-run -Werror
 }
 
+# Does this commit, or what is not committed, change a file there? Yes if that is unknown.
+changed()
+{
+    ! git diff --quiet HEAD^ -- "$@" 2>/dev/null
+}
+
+# The files that check_tidy reads: a half in `all`, and those that this commit changes.
+tidied()
+{
+    if [[ $halves == no ]]; then
+        find lib -name '*.c'
+    else
+        {
+            find lib -name '*.c' | tests/run/half.py first
+            git diff --name-only --diff-filter=d HEAD^ -- 'lib/*.c' || true
+        } | sort -u
+    fi
+}
+
 # The analyzer takes most of the time, for ever more paths through a few functions. The long form lets
 # it follow three times as many: clang's default.
 check_tidy()
@@ -54,7 +73,7 @@ check_tidy()
     build gcc
     [[ $long == yes ]] || options+=(--extra-arg=-Xclang --extra-arg=-analyzer-config
         --extra-arg=-Xclang --extra-arg=max-nodes=75000)
-    find lib -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy-$llvm "${options[@]}"
+    tidied | xargs -n 1 -P "$(nproc)" clang-tidy-$llvm "${options[@]}"
 }
 
 check_shellcheck()
@@ -63,19 +82,24 @@ check_shellcheck()
     shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh tests/*/*/*.sh .ci/run
 }
 
-# Does the library compile if Meson joins files (unity)? In the long form, the tests, too.
+# Does the library compile if Meson joins files (unity)? In the long form, tests and examples, too.
 check_unity()
 {
-    build_with gcc unity -Dunity=on -Dtests="$([[ $long == yes ]] && echo enabled || echo disabled)"
+    local others=(-Dtests=disabled -Dexamples=false)
+
+    [[ $long == no ]] || others=()
+    export CCACHE_DEPEND=yes # as for the sanitizers
+    build_with gcc unity -Dunity=on -Doptimization=0 -Ddebug=false "${others[@]}"
 }
 
 check_model()
 {
-    if [[ $long == yes ]]; then
-        tests/model/run.sh --long
-    else
-        tests/model/run.sh
-    fi
+    local options=()
+
+    [[ $long == no ]] || options+=(--long)
+    # Nothing else can change what comes of them.
+    [[ $halves == no ]] || changed tests/model || options+=(--half)
+    tests/model/run.sh "${options[@]}"
 }
 
 check_install()
@@ -127,23 +151,27 @@ check_abi()
     [[ $result -ne 77 ]] || return 77
 }
 
-# Each command of the pages, on a bare Debian.
+# Each command of the pages, on a bare Debian. The first runs the examples.
 check_pages()
 {
     tests/pages/run.sh "$out/pages"
+    [[ $halves == no ]] || touch "$out/pages.passed"
 }
 
 check_examples()
 {
+    [[ ! -e $out/pages.passed ]] || { echo 'pages has run them' && exit 77; }
     ./examples/run.sh
 }
 
 check_fuzz()
 {
-    local seconds=12
+    local seconds=12 fuzzers=()
 
     [[ $long == no ]] || seconds=600
-    tests/fuzz/run.sh "$out/fuzz" $seconds
+    [[ $halves == no ]] || fuzzers=(--half)
+    export CCACHE_DEPEND=yes # as for the sanitizers
+    tests/fuzz/run.sh "$out/fuzz" $seconds "${fuzzers[@]}"
 }
 
 # Removes each rule from the library: is a test red without it?

@@ -26,6 +26,11 @@ choose()
         choose_for_sanitizer "$1"
         return
         ;;
+    gcc)
+        chosen=(--no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies)
+        choose_half gcc first chaos
+        return
+        ;;
     tls) brief='wire' whole='server faults' ;;
     clang) brief='unit wire stress' whole='unit server faults stress chaos bench' ;;
     valgrind) brief='unit wire' whole='unit server faults' ;;
@@ -35,17 +40,19 @@ choose()
     i386 | arm64 | s390x | musl) brief='unit machine' whole='unit machine' ;;
     esac
     [[ $long == no ]] || brief=$whole
-    chosen=()
+    chosen=(--no-suite tree)
     for suite in $brief; do
         chosen+=(--suite "$suite")
     done
     case $1 in
     clang) choose_half clang first unit ;;
-    valgrind) choose_half gcc second unit ;;
+    newest) choose_half newest first unit ;;
+    oldest) choose_half oldest second unit ;;
+    valgrind) choose_half gcc second unit,server,faults ;; # asan has the first half of the last two
     esac
 }
 
-# What `all` runs is divided: a half of the tests for each sanitizer.
+# What `all` runs is divided: a half of the tests for each sanitizer. gcc has the other half of chaos.
 choose_for_sanitizer()
 {
     local which=first
@@ -56,7 +63,7 @@ choose_for_sanitizer()
     # What chaos finds are schedules, and tsan has more of them.
     [[ $1 == tsan ]] || chosen+=(--no-suite chaos)
     [[ $1 == asan ]] || which=second
-    choose_half "$1" "$which" server,faults
+    choose_half "$1" "$which" server,faults,chaos
 }
 
 # Of these suites, `all` chooses only a half. Folder of the build, which half, suites.
@@ -72,15 +79,13 @@ choose_half()
 
 build()
 {
-    case $1 in
-    asan) configure gcc asan -Db_sanitize=address,undefined "${for_asan[@]}" ;;
-    tsan) configure gcc tsan -Db_sanitize=thread "${for_tsan[@]}" ;;
-    clang) configure clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
-    esac || return
-    choose "$1"
+    # No other build has objects like these, so the cache need not preprocess the files to find them.
+    [[ $1 != asan && $1 != tsan && $1 != clang ]] || export CCACHE_DEPEND=yes
     case $1 in
     gcc | tls | valgrind) build_with gcc gcc ;;
-    asan | tsan | clang) build_needed "$1" ;;
+    asan) build_for_tests gcc asan -Db_sanitize=address,undefined "${for_asan[@]}" ;;
+    tsan) build_for_tests gcc tsan -Db_sanitize=thread "${for_tsan[@]}" ;;
+    clang) build_for_tests clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
     static) build_with gcc static -Ddefault_library=static ;;
     no-tls) build_for_tests gcc no-tls -Dtls=disabled -Dexamples=false ;;
     fleet | redisson | interop)
@@ -111,15 +116,10 @@ build_with()
     configure "$@" && meson compile -C "$out/$2"
 }
 
+# Builds only what the chosen tests need: Meson does that before it runs them, here as nothing.
 build_for_tests()
 {
-    configure "$@" && build_needed "$2"
-}
-
-# Builds only what the chosen tests need: Meson does that before it runs them, here as nothing.
-build_needed()
-{
-    meson test -C "$out/$1" --logbase needed --wrapper true "${chosen[@]}"
+    configure "$@" && choose "$2" && meson test -C "$out/$2" --logbase needed --wrapper true "${chosen[@]}"
 }
 
 # With another hiredis, and a server of the same age.
@@ -176,10 +176,9 @@ test_variant()
     choose "$1"
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc) run_tests gcc gcc --no-suite fleet --no-suite redisson --no-suite interop --no-suite proxies ;;
+    gcc) run_tests gcc gcc "${chosen[@]}" ;;
     tls)
-        RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
-            --no-suite script
+        RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite script
         ;;
     fleet)
         if [[ -e $out/fleet/worker ]]; then
@@ -228,7 +227,7 @@ test_variant()
         ;;
     valgrind)
         RELOCK_TEST_SLOW=2 run_tests valgrind gcc "${chosen[@]}" \
-            --no-suite tree --no-suite heavy --timeout-multiplier 10 --num-processes 4 \
+            --no-suite heavy --timeout-multiplier 10 --num-processes 4 \
             --wrapper "valgrind --quiet --error-exitcode=99
             --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
             --num-callers=30 --suppressions='$PWD/lib/relock.supp'
@@ -248,7 +247,7 @@ test_version()
     report_parts "$1" "$out/logs/$1-build.log"
     (
         [[ ! -e $prefix/server ]] || export RELOCK_TEST_SERVER=$prefix/server
-        run_tests "$1" "$1" "${chosen[@]}" --no-suite tree
+        run_tests "$1" "$1" "${chosen[@]}"
     )
 }
 
@@ -260,8 +259,7 @@ test_servers()
     report_parts servers "$out/logs/servers-build.log"
     for server in "$out"/servers/*[0-9]; do
         [[ -x $server ]] || continue
-        RELOCK_TEST_SERVER=$PWD/$server run_tests "${server##*/}" gcc "${chosen[@]}" \
-            --no-suite unit --no-suite tree
+        RELOCK_TEST_SERVER=$PWD/$server run_tests "${server##*/}" gcc "${chosen[@]}" --no-suite unit
         n=$((n + 1))
     done
     [[ $n -gt 0 ]] || report skipped servers "$out/logs/servers-build.log"
@@ -279,7 +277,7 @@ test_machine()
     [[ $1 != arm64 && $1 != s390x ]] || slow=(--timeout-multiplier 5 --num-processes 3)
     (
         [[ ${#slow[@]} == 0 ]] || export RELOCK_TEST_SLOW=3 RELOCK_TEST_EMULATED=1
-        run_tests "$1" "$1" "${chosen[@]}" --no-suite tree "${slow[@]}"
+        run_tests "$1" "$1" "${chosen[@]}" "${slow[@]}"
         RELOCK_TEST_FLEET=$folder run_tests "$1-fleet" gcc 'fleet server'
     )
     began=$SECONDS
