@@ -477,12 +477,15 @@ static void collect(struct relock_acquire *acquire, struct bond *bond, bool nest
 
     if (r == RELOCK_OK) {
         taking.call.owner = bond->owner;
+        taking.call.group = nests ? NULL : bond->group;
         taking.is_vouched = is_vouched(acquire, bond->group, bond->owner);
         DL_APPEND(relock_local_of(acquire->client)->calls, &taking.call);
         relock_mutex_unlock(&acquire->client->mutex);
         r = take_members_in_time(&taking);
         relock_mutex_lock(&acquire->client->mutex);
         DL_DELETE(relock_local_of(acquire->client)->calls, &taking.call);
+        if (!nests)
+            relock_resource_wake_all(acquire->resource); /* see await_other */
         (void)relock_cancel_free(taking.call.stop);
     }
     answer->verdict = r == RELOCK_OK ? RELOCK_VERDICT_DONE : RELOCK_VERDICT_FAILED;
@@ -493,16 +496,62 @@ static void collect(struct relock_acquire *acquire, struct bond *bond, bool nest
 
 /* ---- a level ------------------------------------------------------------------------------- */
 
+/* Whether another thread acquires the first level for this owner, and with it permits. */
+static bool has_other(const struct relock_acquire *acquire, const struct relock_group *group)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_local_call *call;
+    bool has_permits = false;
+
+    for (size_t i = 0; i < group->n; i++)
+        has_permits |= group->members[i]->resource->kind->has_permits;
+    if (!has_permits)
+        return false;
+    DL_FOREACH(relock_local_of(acquire->client)->calls, call)
+    {
+        if (call->group == group && call->owner == acquire->waiter.owner)
+            return true;
+    }
+    return false;
+}
+
+/* Two first levels would each acquire permits, and the owner could wait for its own. So the second
+ * call waits until the first has ended, and then may add a level: RELOCK_AGAIN. */
+static int await_other(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_group *group = relock_group_of(acquire->resource);
+
+    while (!acquire->waiter.tries && has_other(acquire, group)) {
+        if (relock_cancel_is_fired(acquire->how->cancel))
+            return RELOCK_CANCELLED;
+        if (!relock_drain_admits(acquire->client, acquire->waiter.owner, false))
+            return RELOCK_E_CLOSED;
+        if (relock_acquire_now_ms(acquire) >= acquire->deadline_ms)
+            return RELOCK_TIMEOUT;
+        relock_mutex_unlock(&acquire->client->mutex);
+        (void)relock_gate_wait(&acquire->waiter.gate, acquire->deadline_ms);
+        relock_mutex_lock(&acquire->client->mutex);
+        relock_acquire_read_clock(acquire);
+    }
+    return relock_resource_find(acquire->resource, acquire->waiter.owner) ? RELOCK_AGAIN
+                                                                          : RELOCK_OK;
+}
+
 /* Allocates the memberships before the acquire, so that a grant cannot fail for memory. */
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    hold->data = new_bond(hold);
-    if (hold->data) {
+    int r = await_other(acquire);
+
+    if (r == RELOCK_OK) {
+        hold->data = new_bond(hold);
+        r = hold->data ? RELOCK_OK : RELOCK_E_NOMEM;
+    }
+    if (r == RELOCK_OK) {
         collect(acquire, hold->data, false, answer);
     } else {
         answer->verdict = RELOCK_VERDICT_FAILED;
-        answer->result = RELOCK_E_NOMEM;
+        answer->result = r;
     }
     if (answer->verdict == RELOCK_VERDICT_FAILED)
         leave_bond(hold);
