@@ -84,9 +84,11 @@ static bool is_semaphore(const struct bond *bond, size_t member)
     return bond->group->members[member]->resource->kind->has_permits;
 }
 
-static struct relock_hold *find_hold(const struct bond *bond, size_t member)
-    RELOCK_REQUIRES(bond->group->members[member]->client->mutex)
+/* `client`: of the member. */
+static struct relock_hold *find_hold(const struct relock_client *client, const struct bond *bond,
+                                     size_t member) RELOCK_REQUIRES(client->mutex)
 {
+    (void)client;
     return relock_resource_find_number(bond->group->members[member]->resource, bond->owner,
                                        bond->memberships[member].number);
 }
@@ -131,7 +133,7 @@ static int why_lost(const struct bond *bond, size_t member)
 
     if (!relock_client_enter(client, false, &guard))
         return reason;
-    hold = find_hold(bond, member);
+    hold = find_hold(client, bond, member);
     if (hold && hold->state == RELOCK_HOLD_LOST)
         reason = (int)hold->lost_reason;
     relock_client_exit(client, &guard);
@@ -196,7 +198,7 @@ static bool group_join(struct bond *bond, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return false;
-    hold = find_hold(bond, nth);
+    hold = find_hold(client, bond, nth);
     joins = hold && relock_hold_is_held(hold);
     if (joins) {
         membership->observer.ops = &membership_ops;
@@ -231,7 +233,7 @@ static void group_part(struct bond *bond)
 
         if (!relock_client_enter(client, false, &guard))
             continue;
-        hold = find_hold(bond, i);
+        hold = find_hold(client, bond, i);
         parts = hold && is_joined(hold, membership);
         if (parts)
             relock_observer_remove(client, hold, &membership->observer);
@@ -286,7 +288,7 @@ static void stop_keeping(const struct taking *taking, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return;
-    hold = find_hold(taking->bond, nth);
+    hold = find_hold(client, taking->bond, nth);
     if (hold)
         relock_levels_keep(client, hold, false);
     relock_client_exit(client, &guard);
@@ -328,7 +330,7 @@ static int renew_permits(const struct taking *taking, size_t nth)
 
     if (r < 0 || !relock_client_enter(member->client, false, &guard))
         return r;
-    hold = find_hold(taking->bond, nth);
+    hold = find_hold(member->client, taking->bond, nth);
     if (hold)
         relock_levels_keep(member->client, hold, true);
     relock_client_exit(member->client, &guard);
@@ -346,7 +348,7 @@ static int look_at_permits(const struct taking *taking, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return fail(taking, nth, guard.result, "these permits were lost");
-    hold = find_hold(taking->bond, nth);
+    hold = find_hold(client, taking->bond, nth);
     is_held = hold && relock_hold_is_held(hold);
     is_renewed = is_held && hold->keeping == RELOCK_HOLD_RENEWED;
     relock_client_exit(client, &guard);
