@@ -1288,9 +1288,10 @@ RELOCK_API int relock_is_locked(struct relock_lock *lock, bool *locked);
  * Reports the calling thread's levels as stored in Redis; 0 if it holds none.
  *
  * Read/write lock: the levels of the handle's side, like Redisson's getHoldCount(). Multi lock: its
- * own levels; fewer if Redis has fewer for one member, and 0 if a member is not held. Red lock: the
- * levels counted in this process if a quorum of the servers confirms the hold, else 0. A server
- * that does not answer counts as long as its last grant or renewal is certain.
+ * own levels; fewer if Redis has fewer for one member, and 0 if a member is not held. Of a
+ * semaphore among them, any permit of the owner counts as held. Red lock: the levels counted in
+ * this process if a quorum of the servers confirms the hold, else 0. A server that does not answer
+ * counts as long as its last grant or renewal is certain.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK and *count, or a common error.
@@ -1621,11 +1622,12 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * what their clocks mean. N has to be set once: relock_semaphore_init().
  *
  * The calls for locks are for semaphores, too, with these differences. Each acquire takes `permits`
- * of struct relock_how, all or none, or without that struct one permit. It never adds a level, so an owner may have the permits of
- * several acquires. It waits for further ones like any other owner. With RELOCK_NON_REENTRANT, the
- * call returns RELOCK_E_DEADLOCK if the owner has permits of the semaphore. A wait for permits also
- * returns it if too few of them can come back, because the others are with this owner or with
- * owners that wait for each other. That is found after `deadlock_ms`, also within one client.
+ * of struct relock_how, all or none, or without that struct one permit. It never adds a level, so
+ * an owner may have the permits of several acquires. It waits for further ones like any other
+ * owner. With RELOCK_NON_REENTRANT, the call returns RELOCK_E_DEADLOCK if the owner has permits of
+ * the semaphore. A wait for permits also returns it if too few of them can come back, because the
+ * others are with this owner or with owners that wait for each other. That is found after
+ * `deadlock_ms`, also within one client.
  *
  * Clients of relock that wait get permits in the order in which they came. While one waits for
  * many, no other takes the few that are free, not even by a try. Redisson's clients know no order.
@@ -1718,10 +1720,10 @@ RELOCK_API int relock_semaphore_read(struct relock_lock *lock, struct relock_per
  * A multi lock: several locks, of any kind and on any client, acquired as one, all or none. The
  * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
  * level of the multi lock is one level of each member. But of a semaphore, the first level acquires
- * one permit, and the last one gives it back; other calls, such as relock_unlock(semaphore), are not
- * about this permit. If a member is lost, the multi lock is lost, and the client of locks[0] calls
- * on_lost. A multi lock in `locks` stands for its members. The handles in `locks` may be freed when
- * the call has returned.
+ * one permit, and the last one gives it back; calls of the owner about the semaphore, such as
+ * relock_unlock(), are about other permits. If a member is lost, the multi lock is lost, and the
+ * client of locks[0] calls on_lost. A multi lock in `locks` stands for its members. The handles in
+ * `locks` may be freed when the call has returned.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and

@@ -84,9 +84,11 @@ static bool is_semaphore(const struct bond *bond, size_t member)
     return bond->group->members[member]->resource->kind->has_permits;
 }
 
-/* Under the mutex of the member's client, which clang cannot follow through the group. */
-static struct relock_hold *find_hold(const struct bond *bond, size_t member)
+/* `client`: of the member. */
+static struct relock_hold *find_hold(const struct relock_client *client, const struct bond *bond,
+                                     size_t member) RELOCK_REQUIRES(client->mutex)
 {
+    (void)client;
     return relock_resource_find_number(bond->group->members[member]->resource, bond->owner,
                                        bond->memberships[member].number);
 }
@@ -131,7 +133,7 @@ static int why_lost(const struct bond *bond, size_t member)
 
     if (!relock_client_enter(client, false, &guard))
         return reason;
-    hold = find_hold(bond, member);
+    hold = find_hold(client, bond, member);
     if (hold && hold->state == RELOCK_HOLD_LOST)
         reason = (int)hold->lost_reason;
     relock_client_exit(client, &guard);
@@ -196,7 +198,7 @@ static bool group_join(struct bond *bond, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return false;
-    hold = find_hold(bond, nth);
+    hold = find_hold(client, bond, nth);
     joins = hold && relock_hold_is_held(hold);
     if (joins) {
         membership->observer.ops = &membership_ops;
@@ -231,7 +233,7 @@ static void group_part(struct bond *bond)
 
         if (!relock_client_enter(client, false, &guard))
             continue;
-        hold = find_hold(bond, i);
+        hold = find_hold(client, bond, i);
         parts = hold && is_joined(hold, membership);
         if (parts)
             relock_observer_remove(client, hold, &membership->observer);
@@ -286,7 +288,7 @@ static void stop_keeping(const struct taking *taking, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return;
-    hold = find_hold(taking->bond, nth);
+    hold = find_hold(client, taking->bond, nth);
     if (hold)
         relock_levels_keep(client, hold, false);
     relock_client_exit(client, &guard);
@@ -328,7 +330,7 @@ static int renew_permits(const struct taking *taking, size_t nth)
 
     if (r < 0 || !relock_client_enter(member->client, false, &guard))
         return r;
-    hold = find_hold(taking->bond, nth);
+    hold = find_hold(member->client, taking->bond, nth);
     if (hold)
         relock_levels_keep(member->client, hold, true);
     relock_client_exit(member->client, &guard);
@@ -346,7 +348,7 @@ static int look_at_permits(const struct taking *taking, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return fail(taking, nth, guard.result, "these permits were lost");
-    hold = find_hold(taking->bond, nth);
+    hold = find_hold(client, taking->bond, nth);
     is_held = hold && relock_hold_is_held(hold);
     is_renewed = is_held && hold->keeping == RELOCK_HOLD_RENEWED;
     relock_client_exit(client, &guard);
@@ -477,12 +479,15 @@ static void collect(struct relock_acquire *acquire, struct bond *bond, bool nest
 
     if (r == RELOCK_OK) {
         taking.call.owner = bond->owner;
+        taking.call.group = nests ? NULL : bond->group;
         taking.is_vouched = is_vouched(acquire, bond->group, bond->owner);
         DL_APPEND(relock_local_of(acquire->client)->calls, &taking.call);
         relock_mutex_unlock(&acquire->client->mutex);
         r = take_members_in_time(&taking);
         relock_mutex_lock(&acquire->client->mutex);
         DL_DELETE(relock_local_of(acquire->client)->calls, &taking.call);
+        if (!nests)
+            relock_resource_wake_all(acquire->resource); /* see await_other */
         (void)relock_cancel_free(taking.call.stop);
     }
     answer->verdict = r == RELOCK_OK ? RELOCK_VERDICT_DONE : RELOCK_VERDICT_FAILED;
@@ -493,16 +498,62 @@ static void collect(struct relock_acquire *acquire, struct bond *bond, bool nest
 
 /* ---- a level ------------------------------------------------------------------------------- */
 
+/* Whether another thread acquires the first level for this owner, and with it permits. */
+static bool has_other(const struct relock_acquire *acquire, const struct relock_group *group)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_local_call *call;
+    bool has_permits = false;
+
+    for (size_t i = 0; i < group->n; i++)
+        has_permits |= group->members[i]->resource->kind->has_permits;
+    if (!has_permits)
+        return false;
+    DL_FOREACH(relock_local_of(acquire->client)->calls, call)
+    {
+        if (call->group == group && call->owner == acquire->waiter.owner)
+            return true;
+    }
+    return false;
+}
+
+/* Two first levels would each acquire permits, and the owner could wait for its own. So the second
+ * call waits until the first has ended, and then may add a level: RELOCK_AGAIN. */
+static int await_other(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_group *group = relock_group_of(acquire->resource);
+
+    while (!acquire->waiter.tries && has_other(acquire, group)) {
+        if (relock_cancel_is_fired(acquire->how->cancel))
+            return RELOCK_CANCELLED;
+        if (!relock_drain_admits(acquire->client, acquire->waiter.owner, false))
+            return RELOCK_E_CLOSED;
+        if (relock_acquire_now_ms(acquire) >= acquire->deadline_ms)
+            return RELOCK_TIMEOUT;
+        relock_mutex_unlock(&acquire->client->mutex);
+        (void)relock_gate_wait(&acquire->waiter.gate, acquire->deadline_ms);
+        relock_mutex_lock(&acquire->client->mutex);
+        relock_acquire_read_clock(acquire);
+    }
+    return relock_resource_find(acquire->resource, acquire->waiter.owner) ? RELOCK_AGAIN
+                                                                          : RELOCK_OK;
+}
+
 /* Allocates the memberships before the acquire, so that a grant cannot fail for memory. */
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    hold->data = new_bond(hold);
-    if (hold->data) {
+    int r = await_other(acquire);
+
+    if (r == RELOCK_OK) {
+        hold->data = new_bond(hold);
+        r = hold->data ? RELOCK_OK : RELOCK_E_NOMEM;
+    }
+    if (r == RELOCK_OK) {
         collect(acquire, hold->data, false, answer);
     } else {
         answer->verdict = RELOCK_VERDICT_FAILED;
-        answer->result = RELOCK_E_NOMEM;
+        answer->result = r;
     }
     if (answer->verdict == RELOCK_VERDICT_FAILED)
         leave_bond(hold);

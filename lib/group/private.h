@@ -147,7 +147,8 @@ void relock_group_reap(void);
 /* A call that acquires a multi lock, while it lasts. */
 struct relock_local_call {
     uint64_t owner;
-    struct relock_cancel *stop; /* ends its wait */
+    const struct relock_group *group; /* of a first level; NULL: of a further one */
+    struct relock_cancel *stop;       /* ends its wait */
     struct relock_local_call *next, *prev;
 };
 

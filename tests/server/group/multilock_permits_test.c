@@ -2,6 +2,7 @@
 #include "support/actor.h"
 #include "support/listener.h"
 #include "support/multi.h"
+#include "support/peer.h"
 
 #define OUT "{slots}:timeout"
 #define LONG_MS 60000
@@ -140,6 +141,75 @@ static void a_number_that_was_never_set_is_said(void **state)
                   RELOCK_E_INVALID);
 }
 
+/* ---- ends of a wait ------------------------------------------------------------------------ */
+
+/* The permit is acquired before the lock that another program has. */
+static void a_wait_that_ends_gives_the_permit_back(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_of(f, fixture_client(f, NULL), "z");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *actor = actor_start();
+
+    assert_result(relock_semaphore_set(t.slots, 1), RELOCK_OK);
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "z", PEER, PEER_LEASE_MS));
+    actor_begin_acquire(actor, t.both, &how);
+    assert_true(probe_wait_in_line(f->probe, "z", 1));
+    assert_out(f, 1);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(actor), RELOCK_CANCELLED);
+    assert_out(f, 0);
+    relock_cancel_free(how.cancel);
+
+    assert_result(fixture_timedlock(t.both, (int64_t)slow_ms(SHORT_MS)), RELOCK_TIMEOUT);
+    assert_true(probe_wait_no_key(f->probe, OUT, SOON_MS));
+
+    actor_begin_lock(actor, t.both);
+    assert_true(probe_wait_in_line(f->probe, "z", 1));
+    assert_out(f, 1);
+    relock_client_shutdown(t.client);
+    assert_result(actor_result(actor), RELOCK_E_CLOSED);
+    assert_true(probe_wait_no_key(f->probe, OUT, SOON_MS));
+    assert_true(peer_unlock(f->probe, "z", PEER));
+    forget(f, 1);
+}
+
+/* Two threads act for one owner: it does not wait for a permit that it is acquiring. */
+static void a_second_thread_gets_a_level_when_the_first_one_gets_in(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.deadlock_ms = 20};
+    struct pair t = pair_of(f, fixture_client(f, &options), "z");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
+    struct relock_how cancelled = how, timed = how;
+    struct actor *first = actor_start(), *second = actor_start(), *third = actor_start();
+    unsigned count;
+
+    assert_result(relock_semaphore_set(t.slots, 1), RELOCK_OK);
+    assert_result(relock_cancel_new(&cancelled.cancel), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "z", PEER, PEER_LEASE_MS));
+    actor_begin_acquire(first, t.both, &how);
+    assert_true(probe_wait_in_line(f->probe, "z", 1));
+    actor_begin_acquire(second, t.both, &how);
+    actor_begin_acquire(third, t.both, &cancelled);
+    timed.wait_ms = (int64_t)slow_ms(200);
+    assert_result(relock_acquire(t.both, &timed, NULL), RELOCK_TIMEOUT);
+    assert_int_equal(probe_int(f->probe, "EXISTS relock_waiters:slots"), 0);
+    relock_cancel_fire(cancelled.cancel);
+    assert_result(actor_result(third), RELOCK_CANCELLED);
+    relock_cancel_free(cancelled.cancel);
+    assert_true(peer_unlock(f->probe, "z", PEER));
+    assert_result(actor_result(first), RELOCK_OK);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(relock_hold_count_of(t.both, how.owner, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_out(f, 1);
+    assert_result(relock_release(t.both, how.owner), RELOCK_OK);
+    assert_result(relock_release(t.both, how.owner), RELOCK_OK);
+    forget(f, 1);
+}
+
 /* ---- apart --------------------------------------------------------------------------------- */
 
 static void its_permit_is_apart_from_those_of_the_owner(void **state)
@@ -220,6 +290,7 @@ static void a_fixed_lease_ends_and_the_permit_comes_back(void **state)
     assert_result(relock_unlock(t.both), RELOCK_LOST);
     assert_int_equal(losses_count(f->losses), 1);
     assert_result(relock_unlock(other.both), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "a", SOON_MS)); /* its lease may end a little later */
     forget(f, 1);
 }
 
@@ -315,6 +386,103 @@ static void a_freed_client_gives_the_permit_back(void **state)
     forget(f, 1);
 }
 
+/* The semaphore is on another client than the multi lock. */
+static void the_permit_of_another_client_comes_back(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int whose = 0; whose < 2; whose++) {
+        struct pair t = pair_of(f, fixture_client(f, NULL), "a");
+        struct relock_client *other = fixture_client(f, NULL);
+        struct relock_lock *slots = fixture_lock_of(f, other, "slots", relock_semaphore_new);
+        struct relock_lock *both = fixture_multi(f, t.lock, slots, NULL);
+
+        assert_result(relock_semaphore_set(slots, 1), RELOCK_OK);
+        assert_result(relock_lock(both), RELOCK_OK);
+        assert_result(relock_lock(both), RELOCK_OK);
+        assert_out(f, 1);
+        fixture_free_client(f, whose == 0 ? other : t.client);
+        assert_true(probe_wait_no_key(f->probe, OUT, SOON_MS));
+        if (whose == 0) {
+            assert_result(relock_check(both, 0, NULL), RELOCK_LOST);
+            assert_result(relock_unlock(both), RELOCK_LOST);
+            assert_result(relock_unlock(both), RELOCK_LOST);
+            assert_result(relock_unlock(both), RELOCK_NOT_OWNER);
+        }
+        forget(f, 1);
+    }
+}
+
+static void a_multi_lock_in_another_has_its_permit(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 2);
+    struct relock_lock *all = fixture_multi(f, t.both, fixture_lock(f, t.client, "b"), NULL);
+    struct relock_lock *twice;
+
+    assert_result(relock_multilock_new((struct relock_lock *[]){t.both, t.slots}, 2, &twice),
+                  RELOCK_E_INVALID);
+    assert_result(relock_lock(all), RELOCK_OK);
+    assert_out(f, 1);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_out(f, 2);
+    assert_int_equal(probe_only_value(f->probe, "a"), 2);
+    assert_result(relock_unlock(all), RELOCK_OK);
+    assert_out(f, 1);
+    assert_true(relock_is_mine(t.both));
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    forget(f, 2);
+}
+
+static void a_forked_child_leaves_the_permit(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, NULL), 1);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_true(child_descriptors(t.client) >= 0);
+    assert_out(f, 1);
+    assert_true(relock_is_mine(t.both));
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    forget(f, 1);
+}
+
+/* Another thread gives the last level back while the next one is being acquired. */
+static void a_release_beside_an_acquire_gives_the_permit_back(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.release_timeout_ms = 100};
+    struct pair t = pair_with(f, fixture_client(f, &options), 1);
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct actor *actor = actor_start();
+    int r;
+
+    assert_result(relock_acquire(t.both, &how, NULL), RELOCK_OK);
+    server_pause(f->server);
+    actor_begin_acquire(actor, t.both, &how);
+    let_pass(50);
+    r = relock_release(t.both, how.owner);
+    server_resume(f->server);
+    assert_result(r, RELOCK_E_CONN);
+    r = actor_result(actor);
+    assert_true(r == RELOCK_LOST || r == RELOCK_E_CONN);
+    assert_true(probe_wait_no_key(f->probe, OUT, SOON_MS));
+    assert_true(probe_wait_no_key(f->probe, "a", SOON_MS));
+    forget(f, 1);
+}
+
+/* Nobody else could give one back. */
+static void an_owner_does_not_wait_for_its_permit(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, fixture_client(f, &(struct relock_options){.deadlock_ms = 20}), 1);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_timedlock(t.slots, LONG_MS), RELOCK_E_DEADLOCK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    forget(f, 1);
+}
+
 /* One owner has the only permit for a multi lock and waits for a lock, whose owner wants a permit.
  */
 static void its_permit_counts_in_the_search_for_deadlocks(void **state)
@@ -359,6 +527,13 @@ int main(void)
         SERVER_TEST(a_lost_lock_gives_the_permit_back_with_the_release),
         SERVER_TEST(a_thread_that_ends_gives_the_permit_back),
         SERVER_TEST(a_freed_client_gives_the_permit_back),
+        SERVER_TEST(a_wait_that_ends_gives_the_permit_back),
+        SERVER_TEST(a_second_thread_gets_a_level_when_the_first_one_gets_in),
+        SERVER_TEST(the_permit_of_another_client_comes_back),
+        SERVER_TEST(a_multi_lock_in_another_has_its_permit),
+        SERVER_TEST(a_forked_child_leaves_the_permit),
+        SERVER_TEST(a_release_beside_an_acquire_gives_the_permit_back),
+        SERVER_TEST(an_owner_does_not_wait_for_its_permit),
         SERVER_TEST(its_permit_counts_in_the_search_for_deadlocks),
     };
 
