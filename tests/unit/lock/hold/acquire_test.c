@@ -92,7 +92,7 @@ static void a_grant_beats_a_cancel_of_the_same_moment(void **state)
     assert_int_equal(relock_cancel_new(&wait.how.cancel), RELOCK_OK);
     begin_to_wait(&wait);
     relock_cancel_fire(wait.how.cancel);
-    assert_true(relock_cache_hand_off(&client, hold, relock_clock_now_ms()));
+    assert_true(relock_cache_hand_off(&client, hold, relock_clock_now_us()));
     has_been_granted(&wait);
     relock_cancel_free(wait.how.cancel);
 }
@@ -106,7 +106,7 @@ static void a_grant_beats_a_deadline_of_the_same_moment(void **state)
     begin_to_wait(&wait);
     for (uint64_t over_ms = relock_clock_now_ms() + WAIT_MS; relock_clock_now_ms() <= over_ms;)
         ;
-    assert_true(relock_cache_hand_off(&client, hold, relock_clock_now_ms()));
+    assert_true(relock_cache_hand_off(&client, hold, relock_clock_now_us()));
     has_been_granted(&wait);
 }
 
@@ -117,7 +117,7 @@ static void a_grant_beats_a_shutdown_of_the_same_moment(void **state)
     (void)state;
 
     begin_to_wait(&wait);
-    assert_true(relock_cache_hand_off(&client, hold, relock_clock_now_ms()));
+    assert_true(relock_cache_hand_off(&client, hold, relock_clock_now_us()));
     client.guarded.state = RELOCK_CLIENT_SHUT_DOWN;
     relock_resource_wake_all(lock.resource);
     has_been_granted(&wait);

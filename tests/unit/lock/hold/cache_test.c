@@ -150,13 +150,13 @@ static void a_hold_that_may_be_cached_is_handed_off_for_longer(void **state)
     (void)state;
 
     client.options.handoff_ms = 10;
-    assert_false(relock_cache_hand_off(&client, hold, late_ms));
+    assert_false(relock_cache_hand_off(&client, hold, 1000 * late_ms));
     hold->cache_until_ms = resource->taken_ms + KEEP_MS;
     hold->recalled = true;
-    assert_false(relock_cache_hand_off(&client, hold, late_ms));
+    assert_false(relock_cache_hand_off(&client, hold, 1000 * late_ms));
     hold->recalled = false;
-    assert_true(relock_cache_hand_off(&client, hold, late_ms));
-    assert_false(relock_cache_hand_off(&client, hold, resource->taken_ms + KEEP_MS));
+    assert_true(relock_cache_hand_off(&client, hold, 1000 * late_ms));
+    assert_false(relock_cache_hand_off(&client, hold, 1000 * (resource->taken_ms + KEEP_MS)));
     relock_holds_unref(&client, hold); /* reference of the new owner */
     finish();
 }

@@ -15,7 +15,7 @@ static void a_hold_that_is_handed_off_keeps_its_number_and_lease(void **state)
     (void)is_woken(1);
     hold->count = 0;
     client.options.max_hold_ms = 5000;
-    assert_true(relock_cache_hand_off(&client, hold, resource->taken_ms + 7));
+    assert_true(relock_cache_hand_off(&client, hold, 1000 * (resource->taken_ms + 7)));
     assert_int_equal(hold->cap_ms, resource->taken_ms + 5007);
     assert_int_equal(waiters[1].end, RELOCK_WAITER_GRANTED);
     assert_ptr_equal(waiters[1].hold, hold);
@@ -41,7 +41,7 @@ static void a_waiter_whose_wait_has_ended_is_skipped(void **state)
     (void)state;
 
     waiters[1].end = RELOCK_WAITER_UNREACHED;
-    assert_true(relock_cache_hand_off(&client, hold, resource->taken_ms));
+    assert_true(relock_cache_hand_off(&client, hold, 1000 * resource->taken_ms));
     assert_ptr_equal(waiters[2].hold, hold);
     assert_ptr_equal(resource->queue, &waiters[1]);
     relock_holds_unref(&client, hold);
@@ -52,8 +52,8 @@ static void one_renewal_verifies_the_hand_offs_of_5_ms(void **state)
 {
     (void)state;
 
-    assert_true(relock_cache_hand_off(&client, hold, resource->taken_ms + 7));
-    assert_true(relock_cache_hand_off(&client, hold, resource->taken_ms + 10));
+    assert_true(relock_cache_hand_off(&client, hold, 1000 * (resource->taken_ms + 7)));
+    assert_true(relock_cache_hand_off(&client, hold, 1000 * (resource->taken_ms + 10)));
     assert_int_equal(hold->timer.due_ms, resource->taken_ms + 12);
     for (int i = 0; i < 2; i++)
         relock_holds_unref(&client, hold); /* references of the new owners */
@@ -65,7 +65,7 @@ static void a_renewal_sent_before_the_hand_off_does_not_verify_it(void **state)
     (void)state;
 
     relock_holds_send(hold, sent_ms);
-    assert_true(relock_cache_hand_off(&client, hold, resource->taken_ms + 7));
+    assert_true(relock_cache_hand_off(&client, hold, 1000 * (resource->taken_ms + 7)));
     relock_holds_renew(&client, hold, resource->taken_ms + 20);
     relock_holds_end_command(&client, hold, resource->taken_ms + 20);
     assert_int_equal(hold->timer.due_ms, resource->taken_ms + 25);
@@ -80,7 +80,7 @@ static void a_renewal_sent_before_the_hand_off_does_not_verify_it(void **state)
 
 static bool is_handed_off(uint64_t now_ms)
 {
-    bool handed_off = relock_cache_hand_off(&client, hold, now_ms);
+    bool handed_off = relock_cache_hand_off(&client, hold, 1000 * now_ms);
 
     if (!handed_off) {
         assert_int_equal(hold->owner, 1);
@@ -133,7 +133,7 @@ static void a_hold_that_may_not_be_handed_off_stays_as_it_is(void **state)
     relock_holds_unref(&client, hold);
     /* There is no waiter. */
     relock_resource_dequeue(resource, &waiters[2]);
-    assert_false(relock_cache_hand_off(&client, hold, taken_ms));
+    assert_false(relock_cache_hand_off(&client, hold, 1000 * taken_ms));
     finish();
 }
 
