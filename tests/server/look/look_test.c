@@ -824,6 +824,10 @@ static void clients_that_wait_for_a_number_are_counted_and_say_what_it_is(void *
     assert_true(is_seen_as(watcher, "start", "start:11:2 "));
     assert_true(is_seen_as(watcher, "st*", "start:11:2 "));
     listener_close(javas);
+    javas = listener_open(f->server->socket, "redisson_sc:{latch}");
+    probe_text(f->probe, "SET latch 0");
+    assert_true(is_seen_as(watcher, "latch", "latch:10:1 ")); /* whatever its name */
+    listener_close(javas);
     assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
     assert_result(relock_unleased_release(permits.semaphore, 1), RELOCK_OK);
     for (int i = 0; i < 3; i++)
