@@ -208,12 +208,15 @@ local function kind_of_number(text)
         return 'semaphore'
     end
     details = { text, redis.call('pttl', key) }
-    n_listening = listeners_of('redisson_countdownlatch__channel__{' .. key .. '}')
-    if n_listening > 0 or is_named({ latch = true, latches = true, countdownlatch = true }) then
+    local n_of_latch = listeners_of('redisson_countdownlatch__channel__{' .. key .. '}')
+    local n_of_permits = n_of_latch == 0 and listeners_of('redisson_sc:' .. tag) or 0
+    n_listening = n_of_latch + n_of_permits
+    if n_of_latch > 0
+        or (n_of_permits == 0 and is_named({ latch = true, latches = true, countdownlatch = true }))
+    then
         return 'latch?'
     end
-    n_listening = listeners_of('redisson_sc:' .. tag)
-    return (n_listening > 0 or is_named({ semaphore = true, semaphores = true })) and 'semaphore?'
+    return (n_of_permits > 0 or is_named({ semaphore = true, semaphores = true })) and 'semaphore?'
         or 'number'
 end
 

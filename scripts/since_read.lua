@@ -9,9 +9,9 @@ Returns  for each hold: ms, -1 if that is not known; and "<client id> <client na
 local time = redis.call('time')
 local reply = {}
 for i, key in ipairs(KEYS) do
-    local since = redis.pcall('hget', key, ARGV[i])
+    local since = tonumber(redis.pcall('hget', key, ARGV[i]))
     local client = redis.pcall('hget', key, 'client')
-    local is_known = type(since) == 'string' and type(client) == 'string'
+    local is_known = since and type(client) == 'string'
     reply[2 * i - 1] = is_known
         and math.max(0, time[1] * 1000 + math.floor(time[2] / 1000) - since) or -1
     reply[2 * i] = is_known and client or ''

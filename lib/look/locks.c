@@ -166,6 +166,15 @@ static int look_at(struct search *search, struct relock_text *names, size_t n, e
     return r == RELOCK_OK && search->ended ? RELOCK_SCAN_END : r;
 }
 
+/* The name is reported without it. A pattern for the keys of permits also finds `{a}:timeout` of
+ * the semaphore `a`, if the prefix is `{a}`. */
+static bool has_prefix(const struct relock_client *client, struct relock_text name)
+{
+    size_t len = client->prefix_len;
+
+    return name.len > len && (len == 0 || memcmp(name.data, client->options.name_prefix, len) == 0);
+}
+
 /* Finds the name of a lock in a key. */
 typedef bool name_fn(const char *key, size_t len, struct relock_text *name);
 
@@ -186,7 +195,7 @@ static int look_at_page(struct search *search, const struct redisReply *keys, na
     n = 0;
     for (size_t i = 0; (element = relock_reply_at(keys, i)); i++)
         n += relock_reply_text(element, &key, &len) && strlen(key) == len &&
-             find_name(key, len, &names[n]);
+             find_name(key, len, &names[n]) && has_prefix(search->sight.client, names[n]);
     r = look_at(search, names, n, which);
     free(names);
     return r;

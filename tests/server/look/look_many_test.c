@@ -133,6 +133,30 @@ static void a_key_without_a_right_hides_no_other_lock(void **state)
     probe_text(f->probe, "FLUSHALL");
 }
 
+#define OTHER_ID "a7c3b6f0-0000-4000-8000-000000000002"
+
+static bool count_aged(const struct relock_lock_info *info, void *arg)
+{
+    unsigned *n = arg;
+
+    *n += info->held_ms >= 0;
+    return true;
+}
+
+/* Anybody who may write to the server may have written it. */
+static void an_age_that_is_no_number_hides_no_other_age(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n = 0;
+
+    assert_true(peer_lock(f->probe, "orders:1", OTHER_ID ":1", HOUR_MS));
+    assert_true(peer_lock(f->probe, "orders:2", OTHER_ID ":2", HOUR_MS));
+    probe_int(f->probe, "HSET relock_waits:{" OTHER_ID "}:since client x 1 1000 2 yesterday");
+    assert_result(relock_locks(fixture_client(f, NULL), "*", count_aged, &n), RELOCK_OK);
+    assert_int_equal(n, 1);
+    probe_text(f->probe, "FLUSHALL");
+}
+
 /* A script goes no further than 1000 parts of locks. The others come with the next one. */
 static void locks_behind_large_ones_are_found(void **state)
 {
@@ -160,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_list_takes_a_script_for_64_locks_of_any_kind),
         SERVER_TEST(a_key_without_a_right_hides_no_other_lock),
+        SERVER_TEST(an_age_that_is_no_number_hides_no_other_age),
         SERVER_TEST(locks_behind_large_ones_are_found),
     };
 

@@ -698,6 +698,22 @@ static void a_semaphore_whose_number_is_missing_is_found_by_its_permits(void **s
     }
 }
 
+/* SCAN finds `{jobs}:timeout`, but the name of its semaphore, `jobs`, has no such prefix. */
+static void a_name_without_the_prefix_of_the_client_is_not_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.name_prefix = "{jobs}"});
+    struct view view = {0};
+
+    probe_int(f->probe, "ZADD {jobs}:timeout 922337203685477 " PEER_PERMIT);
+    probe_int(f->probe, "ZADD {jobs}x:timeout 922337203685477 " PEER_PERMIT);
+    assert_result(relock_locks(client, "*", note_unset, &view), RELOCK_OK);
+    assert_string_equal(view.text, "x:1:1 ");
+    probe_int(f->probe, "DEL {jobs}:timeout");
+    probe_int(f->probe, "DEL {jobs}x:timeout");
+}
+
 #define EIGHTY "0123456789012345678901234567890123456789012345678901234567890123456789-123456789"
 
 /* Redisson before 3.17 and other libraries: texts, also those that begin like each other. */
@@ -807,6 +823,10 @@ static void clients_that_wait_for_a_number_are_counted_and_say_what_it_is(void *
     javas = listener_open(f->server->socket, "redisson_countdownlatch__channel__{start}");
     assert_true(is_seen_as(watcher, "start", "start:11:2 "));
     assert_true(is_seen_as(watcher, "st*", "start:11:2 "));
+    listener_close(javas);
+    javas = listener_open(f->server->socket, "redisson_sc:{latch}");
+    probe_text(f->probe, "SET latch 0");
+    assert_true(is_seen_as(watcher, "latch", "latch:10:1 ")); /* whatever its name */
     listener_close(javas);
     assert_result(relock_latch_count_down(wait.latch), RELOCK_OK);
     assert_result(relock_unleased_release(permits.semaphore, 1), RELOCK_OK);
@@ -1047,6 +1067,7 @@ int main(void)
         SERVER_TEST(the_ages_of_many_acquires_are_read_by_few_scripts),
         SERVER_TEST(the_permits_of_one_acquire_can_be_taken_back),
         SERVER_TEST(a_semaphore_whose_number_is_missing_is_found_by_its_permits),
+        SERVER_TEST(a_name_without_the_prefix_of_the_client_is_not_reported),
         SERVER_TEST(permits_of_other_libraries_have_ids_of_any_length),
         SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
         NUMBER_TEST(clients_that_wait_for_a_number_are_counted_and_say_what_it_is),
