@@ -71,17 +71,35 @@ static bool next_part(const struct checker *checker, const struct history_record
     return part->from_ns < part->to_ns;
 }
 
-/* The other processes that stood still meanwhile: each may have been told that the lock is free. */
-static size_t count_stopped(const struct checker *checker, const struct attempt *sleeper,
-                            const struct sleep *sleep)
+/* Whether another process stood still meanwhile: it may have been told that the lock is free. */
+static bool has_stopped(const struct history_record *fault, const struct attempt *sleeper,
+                        const struct sleep *sleep)
 {
+    return fault->value == FAULT_STOP && !excuse_touches(fault, sleeper->ask->slot) &&
+           fault->from_ns < sleep->to_ns && fault->to_ns > sleep->from_ns;
+}
+
+/* Whether both tell of one stop: the stage records it, and so does the pulse of the process. */
+static bool is_same_stop(const struct history_record *before, const struct history_record *fault)
+{
+    return before->value == FAULT_STOP && before->slot == fault->slot &&
+           before->to_ns > fault->from_ns;
+}
+
+/* Ordered by their beginnings. */
+static size_t count_stops(const struct checker *checker, const struct attempt *sleeper,
+                          const struct sleep *sleep)
+{
+    const struct excuses *excuses = &checker->excuses;
     size_t n = 0;
 
-    for (size_t i = 0; i < checker->excuses.n; i++) {
-        const struct history_record *fault = checker->excuses.at[i];
+    for (size_t i = 0; i < excuses->n; i++) {
+        bool counts = has_stopped(excuses->at[i], sleeper, sleep);
 
-        n += fault->value == FAULT_STOP && !excuse_touches(fault, sleeper->ask->slot) &&
-             fault->from_ns < sleep->to_ns && fault->to_ns > sleep->from_ns;
+        for (size_t j = 0; j < i && counts; j++)
+            counts = !is_same_stop(excuses->at[j], excuses->at[i]) ||
+                     !has_stopped(excuses->at[j], sleeper, sleep);
+        n += counts;
     }
     return n;
 }
@@ -107,7 +125,7 @@ static void look_at_one(struct checker *checker, const struct history_record *fr
     struct sleep part;
 
     while (next_part(checker, free, sleeper, &rest, &part)) {
-        size_t n_stopped = count_stopped(checker, sleeper, &part);
+        size_t n_stopped = count_stops(checker, sleeper, &part);
 
         note(checker->report, &part, n_stopped);
         if (part.to_ns - part.from_ns <= longest_ns(checker, free) + n_stopped * stopped_ns)

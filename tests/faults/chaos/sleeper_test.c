@@ -96,6 +96,22 @@ static void a_process_that_is_stopped_delays_others_for_a_moment(void **state)
     story_is_clean();
 }
 
+/* By the stage, and by the process itself, which noticed that it stood still. */
+static void a_stop_that_two_recorded_delays_others_once(void **state)
+{
+    struct history_record *again;
+
+    (void)state;
+    one_sleeper(TOO_LONG_MS + STORY_STOPPED_MS);
+    story_add(HISTORY_FAULT, 1, 0, 1500, 1700)->value = FAULT_STOP;
+    again = story_add(HISTORY_FAULT, 1, 0, 1490, 1701);
+    again->value = FAULT_STOP;
+    story_shows(CHECK_SLEPT, 1);
+    again->from_ns = (uint64_t)1750 * STORY_NS_PER_MS; /* it has stopped once more */
+    again->to_ns = (uint64_t)1800 * STORY_NS_PER_MS;
+    story_is_clean();
+}
+
 static void a_process_that_was_stopped_before_delays_nobody(void **state)
 {
     (void)state;
@@ -238,6 +254,7 @@ int main(void)
         STORY_TEST(a_fault_excuses_a_sleeper),
         STORY_TEST(a_fault_elsewhere_excuses_nobody),
         STORY_TEST(a_process_that_is_stopped_delays_others_for_a_moment),
+        STORY_TEST(a_stop_that_two_recorded_delays_others_once),
         STORY_TEST(a_process_that_was_stopped_before_delays_nobody),
         STORY_TEST(a_process_that_is_killed_delays_nobody),
         STORY_TEST(a_sleeper_between_two_faults_is_found),
