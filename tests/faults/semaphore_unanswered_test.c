@@ -95,6 +95,49 @@ static void an_unanswered_release_is_completed(void **state)
     }
 }
 
+static int take_two(void *lock)
+{
+    return relock_acquire(lock, &(struct relock_how){.permits = 2, .wait_ms = LONG_MS}, NULL);
+}
+
+static int take_all(void *lock)
+{
+    return relock_acquire(lock, &(struct relock_how){.permits = N_PERMITS, .wait_ms = LONG_MS},
+                          NULL);
+}
+
+/* A grant that nobody heard of takes the client out of the line, perhaps after a later call has
+ * joined it. When it was given back, that call asks again. */
+static void a_call_in_line_asks_again_after_a_late_grant(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, short_ms());
+    struct relock_lock *theirs =
+        fixture_lock_of(t->f, fixture_client(t->f, NULL), "orders", relock_semaphore_new);
+    struct relock_lock *first =
+        fixture_lock_of(t->f, fixture_client(t->f, NULL), "orders", relock_semaphore_new);
+    struct actor *large = actor_start(), *later = actor_start();
+    struct proxy_rule *release;
+
+    assert_result(take(theirs, N_PERMITS - 1), RELOCK_OK);
+    release = proxy_next(t->proxy, PROXY_HOLD, "semaphore_unlock 1 orders");
+    proxy_next(t->proxy, PROXY_SWALLOW, "semaphore_lock 1 orders");
+    assert_result(take(lock, 1), RELOCK_E_CONN);
+    assert_true(proxy_met(release, 1));
+    actor_begin(large, take_all, first);
+    assert_true(probe_wait_in_line(t->f->probe, "orders", 1));
+    actor_begin(later, take_two, lock);
+    assert_true(probe_wait_in_line(t->f->probe, "orders", 2));
+    assert_true(proxy_counts(t->proxy, "semaphore_lock 1 orders", 3)); /* it has subscribed */
+    proxy_let_go(release);
+    assert_true(proxy_counts(t->proxy, "semaphore_lock 1 orders", 4));
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    assert_result(actor_result(large), RELOCK_OK);
+    assert_result(actor_unlock(large, first), RELOCK_OK);
+    assert_result(actor_result(later), RELOCK_OK);
+    assert_result(actor_unlock(later, lock), RELOCK_OK);
+}
+
 /* The answer is lost, so it is not known: but it was added once. */
 static void permits_are_added_at_most_once(void **state)
 {
@@ -150,6 +193,7 @@ int main(void)
         PERMIT_TEST(an_acquire_that_is_cut_off_is_repeated_and_counts_once),
         PERMIT_TEST(a_release_that_is_cut_off_is_repeated_and_counts_once),
         PERMIT_TEST(an_unanswered_grant_goes_back),
+        PERMIT_TEST(a_call_in_line_asks_again_after_a_late_grant),
         PERMIT_TEST(an_unanswered_release_is_completed),
         PERMIT_TEST(permits_are_added_at_most_once),
         PERMIT_TEST(a_server_that_is_down_loses_permits_in_time),

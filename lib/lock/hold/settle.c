@@ -41,6 +41,19 @@ static void let_listeners_go_first(struct relock_hold *hold, const struct redisR
     relock_resource_yield(hold->resource, 0, now_ms);
 }
 
+/* A command that ran late may have acquired the lock after a later call of this client had joined
+ * the line. An acquire takes the client out of it, so that call has to ask again. */
+static void rejoin_line(struct relock_client *client, struct relock_resource *resource,
+                        const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t place = 0;
+    int64_t n_receivers = 0;
+
+    if (relock_resource_contention(resource)->line.place > 0 &&
+        relock_verdict_release(reply, &n_receivers, &place) == RELOCK_VERDICT_DONE)
+        relock_line_ask_again(client, resource);
+}
+
 static void on_released(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_hold *hold = arg;
@@ -52,6 +65,7 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     if (result == RELOCK_OK) {
         relock_watchdog_own_change(client, hold->resource);
         relock_echo_release(client, hold->resource);
+        rejoin_line(client, hold->resource, reply);
     }
     if (result == RELOCK_OK && relock_keys_is_cached(hold->number))
         let_listeners_go_first(hold, reply, now_ms);
