@@ -57,15 +57,15 @@ static struct bond *new_bond(const struct relock_hold *hold)
     return bond;
 }
 
-static struct bond *ref_bond(struct bond *bond, size_t n_refs)
+static struct bond *ref_bond(struct bond *bond)
 {
-    (void)atomic_fetch_add(&bond->refs, (unsigned)n_refs);
+    (void)atomic_fetch_add(&bond->refs, 1);
     return bond;
 }
 
-static void unref_bond(struct bond *bond)
+static void drop_bond(struct bond *bond, size_t n_refs)
 {
-    if (atomic_fetch_sub(&bond->refs, 1) > 1)
+    if (atomic_fetch_sub(&bond->refs, (unsigned)n_refs) > n_refs)
         return;
     relock_group_unref(bond->group);
     free(bond);
@@ -75,7 +75,7 @@ static void unref_bond(struct bond *bond)
 static void leave_bond(struct relock_hold *hold)
 {
     if (hold->data)
-        unref_bond(hold->data);
+        drop_bond(hold->data, 1);
     hold->data = NULL;
 }
 
@@ -166,19 +166,19 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
                            struct relock_observer *observer) RELOCK_REQUIRES(client->mutex)
 {
     const struct membership *membership = (const struct membership *)observer;
-    struct bond *bond = ref_bond(membership->bond, 1);
+    struct bond *bond = ref_bond(membership->bond);
     size_t member = membership->member;
     int reason = (int)hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
     lose(bond, member, reason);
-    unref_bond(bond);
+    drop_bond(bond, 1);
     relock_mutex_lock(&client->mutex);
 }
 
 static void drop_membership(struct relock_observer *observer)
 {
-    unref_bond(((struct membership *)observer)->bond);
+    drop_bond(((struct membership *)observer)->bond, 1);
 }
 
 static const struct relock_observer_ops membership_ops = {
@@ -221,9 +221,12 @@ static bool is_joined(const struct relock_hold *hold, const struct membership *m
     return false;
 }
 
-/* The owner's holds of all members cease to be part of the composite. */
-static void group_part(struct bond *bond)
+/* The owner's holds of all members cease to be part of the composite. Returns how many references
+ * to the bond they had, which the caller drops. */
+static size_t group_part(struct bond *bond)
 {
+    size_t n_refs = 0;
+
     for (size_t i = 0; i < bond->group->n; i++) {
         struct relock_client *client = bond->group->members[i]->client;
         struct membership *membership = &bond->memberships[i];
@@ -238,9 +241,9 @@ static void group_part(struct bond *bond)
         if (parts)
             relock_observer_remove(client, hold, &membership->observer);
         relock_client_exit(client, &guard);
-        if (parts)
-            unref_bond(bond);
+        n_refs += parts;
     }
+    return n_refs;
 }
 
 /* ---- acquiring all members or none --------------------------------------------------------- */
@@ -564,19 +567,20 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
 static void begin(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data, 1);
+    struct bond *bond = ref_bond(hold->data);
+    size_t n_refs = 1;
 
     relock_owner_command_begin(hold, 0);
     relock_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < bond->group->n; i++) {
-        bond->memberships[i].bond = ref_bond(bond, 1);
+        bond->memberships[i].bond = ref_bond(bond);
         bond->memberships[i].member = i;
         if (!group_join(bond, i)) {
-            unref_bond(bond);
+            n_refs++;
             group_miss(bond, i);
         }
     }
-    unref_bond(bond);
+    drop_bond(bond, n_refs);
     relock_mutex_lock(&client->mutex);
     relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
@@ -627,16 +631,17 @@ static int release_members(const struct relock_client *client, const struct bond
 static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data, 1);
     bool is_last = hold->count == 0;
+    struct bond *bond = is_last ? hold->data : ref_bond(hold->data);
+    size_t n_refs = 1;
 
     if (is_last)
-        leave_bond(hold);
+        hold->data = NULL;
     relock_mutex_unlock(&client->mutex);
     if (is_last)
-        group_part(bond);
+        n_refs += group_part(bond);
     answer->result = release_members(client, bond, is_last, deadline_ms);
-    unref_bond(bond);
+    drop_bond(bond, n_refs);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result == RELOCK_LOST)
@@ -657,7 +662,7 @@ static void drop_level(struct relock_client *client, struct relock_hold *hold, u
 static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data, 1);
+    struct bond *bond = ref_bond(hold->data);
 
     collect(acquire, bond, true, answer);
     if (answer->verdict == RELOCK_VERDICT_DONE && !relock_hold_is_held(hold)) {
@@ -668,7 +673,7 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                               relock_acquire_limit_ms(acquire, relock_clock_now_ms()));
         relock_mutex_lock(&acquire->client->mutex);
     }
-    unref_bond(bond);
+    drop_bond(bond, 1);
 }
 
 /* The levels that are left, without asking. */
@@ -677,17 +682,18 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
 {
     struct bond *bond = hold->data; /* NULL: a release has done the rest */
     unsigned count = hold->count;
+    size_t n_refs = 1;
 
     (void)now_ms;
     hold->count = 0;
     hold->data = NULL;
     relock_mutex_unlock(&client->mutex);
     if (count > 0)
-        group_part(bond);
+        n_refs += group_part(bond);
     for (; count > 0; count--)
         (void)release_members(client, bond, count == 1, 0);
     if (bond)
-        unref_bond(bond);
+        drop_bond(bond, n_refs);
     relock_mutex_lock(&client->mutex);
     relock_holds_end(client, hold);
 }
@@ -698,7 +704,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
                    uint64_t deadline_ms, struct relock_answer *answer)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data, 1);
+    struct bond *bond = ref_bond(hold->data);
 
     relock_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < bond->group->n && answer->result == RELOCK_OK; i++) {
@@ -709,7 +715,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
         if (is_missing(client, member, answer->result))
             group_miss(bond, i);
     }
-    unref_bond(bond);
+    drop_bond(bond, 1);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result < 0)
@@ -720,7 +726,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
 static uint64_t check(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data, 1);
+    struct bond *bond = ref_bond(hold->data);
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t valid_ms = UINT64_MAX;
     bool is_held = true;
@@ -736,7 +742,7 @@ static uint64_t check(struct relock_client *client, struct relock_hold *hold)
             group_miss(bond, i);
         valid_ms = relock_clock_sooner(valid_ms, grant.valid_ms);
     }
-    unref_bond(bond);
+    drop_bond(bond, 1);
     relock_mutex_lock(&client->mutex);
     return relock_clock_after(now_ms, valid_ms);
 }
