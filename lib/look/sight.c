@@ -446,7 +446,7 @@ static void read_some_ages(struct relock_sight *sight)
     bool is_cluster = sight->client->topology->is_cluster;
     struct relock_call call = {.script = &relock_script_since_read};
     struct relock_sight_age *asked[RELOCK_SIGHT_MANY], *age, *next;
-    struct relock_text words[2 * RELOCK_SIGHT_MANY];
+    struct relock_text words[2 * RELOCK_SIGHT_MANY] = {{NULL, 0}};
     char why[RELOCK_WHY_MAX];
     size_t n = 0;
 
