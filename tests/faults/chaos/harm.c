@@ -202,8 +202,9 @@ void harm_mend(struct stage *stage, struct stage_place *place)
     case FAULT_RESTART:
         server_restart(place->server);
         break;
-    case FAULT_REBIRTH:
-        server_forget(place->server);
+    case FAULT_REBIRTH: /* ended too early, it is a restart: leases may go on */
+        if (stage_is_due(place))
+            server_forget(place->server);
         server_restart(place->server);
         break;
     case FAULT_HANG:

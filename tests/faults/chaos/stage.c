@@ -62,15 +62,15 @@ static void end(struct stage *stage, struct stage_place *place)
     history_write(&stage->history, &record);
 }
 
-static bool is_due(const struct stage_place *place, uint64_t now_ns)
+bool stage_is_due(const struct stage_place *place)
 {
-    return now_ns >= place->broken_ns + place->fault.for_ms * NS_PER_MS;
+    return history_now_ns() >= place->broken_ns + place->fault.for_ms * NS_PER_MS;
 }
 
 /* Whether a slot moves there for longer than was planned: harm.c. */
 static bool is_moving(const struct stage *stage, const struct stage_place *place)
 {
-    return place->broken_ns != 0 && excuses_none(stage, place) && !is_due(place, history_now_ns());
+    return place->broken_ns != 0 && excuses_none(stage, place) && !stage_is_due(place);
 }
 
 /* One lock after the other. */
@@ -105,7 +105,7 @@ void stage_break(struct stage *stage, const struct fault *planned)
 
 static void step_place(struct stage *stage, struct stage_place *place, bool is_end)
 {
-    if (is_end || is_due(place, history_now_ns()))
+    if (is_end || stage_is_due(place))
         end(stage, place);
 }
 

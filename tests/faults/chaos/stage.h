@@ -78,6 +78,9 @@ void stage_close(struct stage *stage);
 /* Breaks something, at the planned time or when its place has been mended. */
 void stage_break(struct stage *stage, const struct fault *fault);
 
+/* Whether the fault there has lasted as long as was planned. */
+bool stage_is_due(const struct stage_place *place);
+
 /* Lets a majority of the servers lose all data at once, if most of them have some lock. */
 void stage_forget(struct stage *stage);
 
