@@ -132,12 +132,14 @@ static void let_pass(uint64_t us)
 
 static int lock(const struct order *order, uint64_t *token)
 {
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER,
-                             .owner = order->owner->number,
-                             .permits = order->handle->kind->make == new_semaphore};
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = order->owner->number};
     struct relock_grant grant = {0};
-    int r = relock_acquire(order->handle->lock, &how, &grant);
+    int r;
 
+#ifdef RELOCK_SEMAPHORE_MAX
+    how.permits = order->handle->kind->make == new_semaphore;
+#endif
+    r = relock_acquire(order->handle->lock, &how, &grant);
     *token = grant.fencing_token;
     return r;
 }
