@@ -98,8 +98,9 @@ static void a_message_before_a_grant_is_no_signal(void **state)
     proxy_let_go(rule);
     assert_true(proxy_counts(s->proxy[IN_THE_WAY], "EVALSHA", n + 2));
     assert_true(red_wait_quiet(s));
-    /* And released. On a slow machine the message came after the reply, and was a signal. */
-    assert_in_range(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA"), n + 2, n + 4);
+    /* And released. On a slow machine the message came after the reply, and was a signal: it asks
+     * and releases once more, and on a slower one again. */
+    assert_true(late_unless(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA") <= n + 4));
 
     red_delete_keys(s, 0, 1);
     red_publish_release(s, 0);
