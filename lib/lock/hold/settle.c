@@ -42,8 +42,8 @@ static void let_listeners_go_first(struct relock_hold *hold, const struct redisR
 }
 
 /* A command that ran late may have acquired the lock after a later call of this client had joined
- * the line. An acquire takes the client out of it, so that call has to ask again. Votes are
- * released all the time, and the red lock knows when to ask again. */
+ * the line. An acquire takes the client out of it, so that call has to ask again. Detached holds
+ * are released all the time, and the layer that made them knows when to ask again. */
 static void rejoin_line(struct relock_client *client, const struct relock_hold *hold,
                         const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
