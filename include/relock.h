@@ -1343,8 +1343,8 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 #define RELOCK_KIND_FOREIGN 8     /* held by Symfony or redis-semaphore, in a way of their own */
 #define RELOCK_KIND_SEMAPHORE 9   /* permits were acquired, or a client waits for some */
 /* A number shows no kind: a latch, an unleased semaphore, or a semaphore whose permits are all
- * free and for which nobody waits. Other programs count with such keys, too. What it may be, its
- * name says, or the channel to which clients listen. */
+ * free and for which nobody waits. Other programs count with such keys, too. The name of the
+ * number tells what it may be, or the channel to which clients listen. */
 #define RELOCK_KIND_MAYBE_SEMAPHORE 10 /* `semaphore` is in its name, or clients listen to it */
 #define RELOCK_KIND_MAYBE_LATCH 11     /* the same of `latch` */
 #define RELOCK_KIND_NUMBER 12          /* another number; also a plain lock that is one */

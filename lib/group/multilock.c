@@ -84,7 +84,7 @@ static bool is_semaphore(const struct bond *bond, size_t member)
     return bond->group->members[member]->resource->kind->has_permits;
 }
 
-/* `client`: of the member. */
+/* The owner's hold of the member, as part of the composite. `client` is that of the member. */
 static struct relock_hold *find_hold(const struct relock_client *client, const struct bond *bond,
                                      size_t member) RELOCK_REQUIRES(client->mutex)
 {
@@ -277,6 +277,7 @@ static uint64_t limit_ms(const struct taking *taking, uint64_t timeout_ms)
     return relock_acquire_within_ms(taking->acquire, relock_clock_now_ms(), timeout_ms);
 }
 
+/* Whether this level acquires something of the member. */
 static bool takes(const struct taking *taking, size_t nth)
 {
     return !taking->nests || !is_semaphore(taking->bond, nth);

@@ -1,8 +1,8 @@
 /*
  * relock_locks finds locks by their names: SCAN runs on each server, for hashes, strings and
- * sorted sets, and look.lua tells which of these are locks, 64 at a time. What is found is kept
- * until there are 64 locks, whose ages are then read together. relock_waiters names the waiters for
- * one lock.
+ * sorted sets, and look.lua tells which of these are locks, 64 at a time. Locks that are found
+ * are kept until there are 64, whose ages are then read together. relock_waiters names the waiters
+ * for one lock.
  */
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"

@@ -151,7 +151,7 @@ int relock_sight_ask(struct relock_sight *sight, const struct relock_text *names
     return run(sight, call);
 }
 
-/* What look.lua returns in a list about a lock of this kind. */
+/* The details that look.lua returns, in a list, about a lock of this kind. */
 enum details { NOTHING, INSPECTION, HOLDER, NUMBER, PERMITS };
 
 static const struct kind {

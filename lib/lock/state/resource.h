@@ -464,8 +464,8 @@ static inline struct relock_hold *relock_resource_find_levels(struct relock_reso
 }
 
 /*
- * The same, or NULL. If `number` is not 0, it is that of the one hold that counts, also if a multi
- * lock has it:
+ * These find a hold of the owner; NULL: it has none. With a `number`, only the hold with that
+ * number counts, also if a multi lock has it. With 0:
  *
  *   find_number    any of them
  *   find_released  that which a release is for

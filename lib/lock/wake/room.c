@@ -9,8 +9,8 @@
  *     the lock is free for RELOCK_ROOM_MS - h at least, also for a client that asked before that.
  *   - No window has two rooms of one client.
  *   - In the line (line.c), a release reserves the lock for the client whose turn it is. Its room
- *     ends before the reservation: else the next client would acquire the lock in the room, and
- * this one would go to the end of the line.
+ *     ends before the reservation. Else the next client would acquire the lock in the room, and the
+ *     one whose turn it was would go to the end of the line.
  *   - STEP_MS is PERIOD_MS divided by the golden ratio. So a window begins 475 or 1243 ms after the
  *     one before it, and never twice in a row after 1243. And windows begin at all moments of the
  *     period alike, so that long holds with a rhythm do not miss them for ever.
