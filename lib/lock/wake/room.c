@@ -56,7 +56,7 @@ void relock_room_see(struct relock_resource *resource, uint64_t server_ms, uint6
     uint64_t error_ms = now_ms - sent_ms;
 
     room->neighbours_until_ms = now_ms + SEEN_MS;
-    room->theirs_ms = sent_ms; /* it may have been released since, and this process had it */
+    room->theirs_ms = now_ms;
     if (error_ms > room->error_ms && now_ms < room->fresh_until_ms)
         return;
     room->ahead_ms = server_ms - (sent_ms + error_ms / 2);
