@@ -201,6 +201,8 @@ struct relock_vigil {
 struct relock_room {
     uint64_t neighbours_until_ms; /* so long after a token of another library was read */
     uint64_t theirs_ms;           /* when it was read, and none of this library since; or 0 */
+    uint64_t theirs_since_ms;     /* the first reading in a row of such */
+    uint64_t theirs_for_ms;       /* from there to the last; 0 after a window */
     uint64_t ends_ms;             /* no waiter asks before, unless its time is over sooner */
     uint64_t ahead_ms; /* the clock of the server less that of this process; may have wrapped */
     uint64_t error_ms; /* `ahead_ms` is wrong by no more than half of this */

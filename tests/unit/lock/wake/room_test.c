@@ -5,6 +5,7 @@
 #define PERIOD_MS 768
 #define LONGEST_MS 1243
 #define SEEN_MS 10000
+#define ENOUGH_MS 256
 #define RESERVED_MS 100                 /* for the client whose turn it is */
 #define DATE_MS UINT64_C(1795912345678) /* in November 2026 */
 
@@ -173,6 +174,52 @@ static void nobody_rechecks_before_the_end_of_a_room(void **state)
     assert_false(relock_room_is_on(resource, 1000 + RELOCK_ROOM_MS));
 }
 
+/* The other library has the lock, as is read every 8 ms in so long a time. */
+static void see_theirs(uint64_t server_ms, uint64_t from_ms, uint64_t for_ms)
+{
+    for (uint64_t ms = 0; ms <= for_ms; ms += 8)
+        relock_room_see(resource, server_ms + ms, from_ms + ms, from_ms + ms);
+}
+
+static void a_window_after_many_holds_of_another_library_has_no_room(void **state)
+{
+    uint64_t first_ms = next_begin(DATE_MS), second_ms = next_begin(first_ms);
+    uint64_t at_ms = ENOUGH_MS + 1000;
+
+    (void)state;
+    see_theirs(first_ms - ENOUGH_MS, 1000, ENOUGH_MS);
+    resource->taken_ms = at_ms;
+    assert_true(relock_room_is_due(resource, at_ms));
+    assert_false(relock_room_begin(&client, resource, at_ms));
+    assert_false(relock_room_is_on(resource, at_ms));
+    assert_false(relock_room_begin(&client, resource, at_ms + RELOCK_ROOM_MS - 1));
+    assert_true(relock_room_begin(&client, resource, at_ms + second_ms - first_ms));
+}
+
+static void a_window_after_few_holds_of_another_library_has_a_room(void **state)
+{
+    uint64_t window_ms = next_begin(DATE_MS), at_ms = ENOUGH_MS + 1000;
+
+    (void)state;
+    see_theirs(window_ms - ENOUGH_MS, 1000, ENOUGH_MS - 8);
+    resource->taken_ms = at_ms;
+    assert_true(relock_room_begin(&client, resource, at_ms));
+}
+
+static void holds_of_this_library_divide_those_of_another(void **state)
+{
+    uint64_t window_ms = next_begin(DATE_MS), at_ms = 3 * ENOUGH_MS + 1000;
+
+    (void)state;
+    see_theirs(window_ms - 3 * ENOUGH_MS, 1000, ENOUGH_MS);
+    resource->taken_ms = 1000 + ENOUGH_MS; /* of this client */
+    see_theirs(window_ms - 2 * ENOUGH_MS, 1000 + ENOUGH_MS, ENOUGH_MS - 8);
+    relock_room_see_ours(resource); /* of another one */
+    see_theirs(window_ms - ENOUGH_MS, 1000 + 2 * ENOUGH_MS, ENOUGH_MS - 8);
+    resource->taken_ms = at_ms;
+    assert_true(relock_room_begin(&client, resource, at_ms));
+}
+
 #define ROOM_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -187,6 +234,9 @@ int main(void)
         ROOM_TEST(an_old_reading_of_the_clock_is_replaced),
         ROOM_TEST(in_line_a_room_and_a_round_trip_fit_into_a_reservation),
         ROOM_TEST(a_room_keeps_the_reason_to_ask),
+        ROOM_TEST(a_window_after_many_holds_of_another_library_has_no_room),
+        ROOM_TEST(a_window_after_few_holds_of_another_library_has_a_room),
+        ROOM_TEST(holds_of_this_library_divide_those_of_another),
         ROOM_TEST(nobody_rechecks_before_the_end_of_a_room),
     };
 
