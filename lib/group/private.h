@@ -183,6 +183,57 @@ int relock_local_get(struct relock_client *client, struct relock_group *group,
  * Unlocks the mutex meanwhile. */
 void relock_local_let_go(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
+/* ---- bond ------------------------------------------------------------------------------------ */
+
+/*
+ * Bond - ties one hold of a multi lock to its owner's holds of the members
+ *
+ * While the multi lock is held, a membership observes the hold of each member. If that hold is
+ * lost, the membership finds the hold of the multi lock by its number, and loses it.
+ *
+ * Threads: any, under no mutex, unless a function says otherwise. Reference-counted; all else is
+ * constant once all members are acquired.
+ */
+
+struct relock_membership {
+    struct relock_observer observer; /* of the owner's hold of the member */
+    struct relock_bond *bond;        /* a reference, once it follows the hold */
+    size_t member;
+    uint64_t number; /* of the hold, if the member is a semaphore; else 0 */
+};
+
+struct relock_bond {
+    atomic_uint refs;
+    struct relock_group *group; /* a reference */
+    uint64_t composite;         /* the number of the hold of the multi lock */
+    uint64_t owner;
+    struct relock_membership memberships[]; /* one for each member */
+};
+
+/* For a hold of a multi lock that is about to be asked for; the reference is the hold's. NULL when
+ * out of memory. Mutex of the coordinator held. */
+struct relock_bond *relock_bond_new(const struct relock_hold *hold);
+
+/* Under any mutex. */
+struct relock_bond *relock_bond_ref(struct relock_bond *bond);
+void relock_bond_unref(struct relock_bond *bond, size_t n_refs);
+
+/* The owner's hold of the member, as part of the multi lock. `client` is that of the member. */
+struct relock_hold *relock_bond_find(const struct relock_client *client,
+                                     const struct relock_bond *bond, size_t member)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The owner has no hold of the member, or a lost one: loses the multi lock. */
+void relock_bond_miss(const struct relock_bond *bond, size_t member);
+
+/* The owner's hold of the member becomes part of the multi lock and takes the membership over, with
+ * a reference to the bond. Returns false if the owner holds the member no more. */
+bool relock_bond_join(struct relock_bond *bond, size_t nth);
+
+/* The owner's holds of all members cease to be part of the multi lock. Returns how many references
+ * to the bond they had, which the caller drops. */
+size_t relock_bond_part(struct relock_bond *bond);
+
 /* ---- listeners ------------------------------------------------------------------------------- */
 
 /*
