@@ -19,6 +19,10 @@ struct relock_bond *relock_bond_new(const struct relock_hold *hold)
     bond->group = relock_group_ref(group);
     bond->composite = hold->number;
     bond->owner = hold->owner;
+    for (size_t i = 0; i < group->n; i++) {
+        bond->memberships[i].bond = bond;
+        bond->memberships[i].member = i;
+    }
     return bond;
 }
 
@@ -28,12 +32,17 @@ struct relock_bond *relock_bond_ref(struct relock_bond *bond)
     return bond;
 }
 
-void relock_bond_unref(struct relock_bond *bond, size_t n_refs)
+static void unref(struct relock_bond *bond, unsigned n_refs)
 {
-    if (atomic_fetch_sub(&bond->refs, (unsigned)n_refs) > n_refs)
+    if (atomic_fetch_sub(&bond->refs, n_refs) > n_refs)
         return;
     relock_group_unref(bond->group);
     free(bond);
+}
+
+void relock_bond_unref(struct relock_bond *bond)
+{
+    unref(bond, 1);
 }
 
 struct relock_hold *relock_bond_find(const struct relock_client *client,
@@ -108,13 +117,13 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
 
     relock_mutex_unlock(&client->mutex);
     lose(bond, member, reason);
-    relock_bond_unref(bond, 1);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
 }
 
 static void drop_membership(struct relock_observer *observer)
 {
-    relock_bond_unref(((struct relock_membership *)observer)->bond, 1);
+    relock_bond_unref(((struct relock_membership *)observer)->bond);
 }
 
 static const struct relock_observer_ops membership_ops = {
@@ -122,17 +131,19 @@ static const struct relock_observer_ops membership_ops = {
     .gone = drop_membership, /* released apart from the composite, which finds out by itself */
 };
 
-bool relock_bond_join(struct relock_bond *bond, size_t nth)
+/* The owner's hold of the member becomes part of the multi lock. Returns false if the owner holds
+ * the member no more. */
+static bool join(struct relock_bond *bond, size_t member)
 {
-    struct relock_client *client = bond->group->members[nth]->client;
-    struct relock_membership *membership = &bond->memberships[nth];
+    struct relock_client *client = bond->group->members[member]->client;
+    struct relock_membership *membership = &bond->memberships[member];
     struct relock_guard guard;
     struct relock_hold *hold;
     bool joins;
 
     if (!relock_client_enter(client, false, &guard))
         return false;
-    hold = relock_bond_find(client, bond, nth);
+    hold = relock_bond_find(client, bond, member);
     joins = hold && relock_hold_is_held(hold);
     if (joins) {
         membership->observer.ops = &membership_ops;
@@ -142,7 +153,20 @@ bool relock_bond_join(struct relock_bond *bond, size_t nth)
     return joins;
 }
 
-/* Whether the hold is part of this composite. */
+void relock_bond_join(struct relock_bond *bond)
+{
+    unsigned n_missed = 0;
+
+    for (size_t i = 0; i < bond->group->n; i++) {
+        (void)relock_bond_ref(bond); /* first, as the hold may end at once */
+        if (!join(bond, i)) {
+            n_missed++;
+            relock_bond_miss(bond, i);
+        }
+    }
+    unref(bond, n_missed);
+}
+
 static bool is_joined(const struct relock_hold *hold, const struct relock_membership *membership)
 {
     const struct relock_observer *observer;
@@ -155,25 +179,30 @@ static bool is_joined(const struct relock_hold *hold, const struct relock_member
     return false;
 }
 
-size_t relock_bond_part(struct relock_bond *bond)
+/* Returns whether the owner's hold of the member was part of the multi lock. */
+static bool part(struct relock_bond *bond, size_t member)
 {
-    size_t n_refs = 0;
+    struct relock_client *client = bond->group->members[member]->client;
+    struct relock_membership *membership = &bond->memberships[member];
+    struct relock_guard guard;
+    struct relock_hold *hold;
+    bool parts;
 
-    for (size_t i = 0; i < bond->group->n; i++) {
-        struct relock_client *client = bond->group->members[i]->client;
-        struct relock_membership *membership = &bond->memberships[i];
-        struct relock_guard guard;
-        struct relock_hold *hold;
-        bool parts;
+    if (!relock_client_enter(client, false, &guard))
+        return false;
+    hold = relock_bond_find(client, bond, member);
+    parts = hold && is_joined(hold, membership);
+    if (parts)
+        relock_observer_remove(client, hold, &membership->observer);
+    relock_client_exit(client, &guard);
+    return parts;
+}
 
-        if (!relock_client_enter(client, false, &guard))
-            continue;
-        hold = relock_bond_find(client, bond, i);
-        parts = hold && is_joined(hold, membership);
-        if (parts)
-            relock_observer_remove(client, hold, &membership->observer);
-        relock_client_exit(client, &guard);
-        n_refs += parts;
-    }
-    return n_refs;
+void relock_bond_part(struct relock_bond *bond)
+{
+    unsigned n_refs = 0;
+
+    for (size_t i = 0; i < bond->group->n; i++)
+        n_refs += part(bond, i);
+    unref(bond, n_refs);
 }

@@ -301,7 +301,7 @@ static void collect(struct relock_acquire *acquire, struct relock_bond *bond, bo
 static void leave_bond(struct relock_hold *hold)
 {
     if (hold->data)
-        relock_bond_unref(hold->data, 1);
+        relock_bond_unref(hold->data);
     hold->data = NULL;
 }
 
@@ -366,25 +366,16 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
         leave_bond(hold);
 }
 
-/* From now on the composite is lost with each of its members. No other thread releases it before.
- */
+/* No other thread releases the composite before its members' holds are part of it. */
 static void begin(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_bond *bond = relock_bond_ref(hold->data);
-    size_t n_refs = 1;
 
     relock_owner_command_begin(hold, 0);
     relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < bond->group->n; i++) {
-        bond->memberships[i].bond = relock_bond_ref(bond);
-        bond->memberships[i].member = i;
-        if (!relock_bond_join(bond, i)) {
-            n_refs++;
-            relock_bond_miss(bond, i);
-        }
-    }
-    relock_bond_unref(bond, n_refs);
+    relock_bond_join(bond);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
@@ -437,15 +428,14 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
 {
     bool is_last = hold->count == 0;
     struct relock_bond *bond = is_last ? hold->data : relock_bond_ref(hold->data);
-    size_t n_refs = 1;
 
     if (is_last)
         hold->data = NULL;
     relock_mutex_unlock(&client->mutex);
     if (is_last)
-        n_refs += relock_bond_part(bond);
+        relock_bond_part(bond);
     answer->result = release_members(client, bond, is_last, deadline_ms);
-    relock_bond_unref(bond, n_refs);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result == RELOCK_LOST)
@@ -477,7 +467,7 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                               relock_acquire_limit_ms(acquire, relock_clock_now_ms()));
         relock_mutex_lock(&acquire->client->mutex);
     }
-    relock_bond_unref(bond, 1);
+    relock_bond_unref(bond);
 }
 
 /* The levels that are left, without asking. */
@@ -486,18 +476,17 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
 {
     struct relock_bond *bond = hold->data; /* NULL: a release has done the rest */
     unsigned count = hold->count;
-    size_t n_refs = 1;
 
     (void)now_ms;
     hold->count = 0;
     hold->data = NULL;
     relock_mutex_unlock(&client->mutex);
     if (count > 0)
-        n_refs += relock_bond_part(bond);
+        relock_bond_part(bond);
     for (; count > 0; count--)
         (void)release_members(client, bond, count == 1, 0);
     if (bond)
-        relock_bond_unref(bond, n_refs);
+        relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     relock_holds_end(client, hold);
 }
@@ -519,7 +508,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
         if (is_missing(client, member, answer->result))
             relock_bond_miss(bond, i);
     }
-    relock_bond_unref(bond, 1);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result < 0)
@@ -546,7 +535,7 @@ static uint64_t check(struct relock_client *client, struct relock_hold *hold)
             relock_bond_miss(bond, i);
         valid_ms = relock_clock_sooner(valid_ms, grant.valid_ms);
     }
-    relock_bond_unref(bond, 1);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     return relock_clock_after(now_ms, valid_ms);
 }

@@ -197,7 +197,7 @@ void relock_local_let_go(struct relock_client *client) RELOCK_REQUIRES(client->m
 
 struct relock_membership {
     struct relock_observer observer; /* of the owner's hold of the member */
-    struct relock_bond *bond;        /* a reference, once it follows the hold */
+    struct relock_bond *bond;        /* a reference while it observes */
     size_t member;
     uint64_t number; /* of the hold, if the member is a semaphore; else 0 */
 };
@@ -216,7 +216,7 @@ struct relock_bond *relock_bond_new(const struct relock_hold *hold);
 
 /* Under any mutex. */
 struct relock_bond *relock_bond_ref(struct relock_bond *bond);
-void relock_bond_unref(struct relock_bond *bond, size_t n_refs);
+void relock_bond_unref(struct relock_bond *bond);
 
 /* The owner's hold of the member, as part of the multi lock. `client` is that of the member. */
 struct relock_hold *relock_bond_find(const struct relock_client *client,
@@ -226,13 +226,13 @@ struct relock_hold *relock_bond_find(const struct relock_client *client,
 /* The owner has no hold of the member, or a lost one: loses the multi lock. */
 void relock_bond_miss(const struct relock_bond *bond, size_t member);
 
-/* The owner's hold of the member becomes part of the multi lock and takes the membership over, with
- * a reference to the bond. Returns false if the owner holds the member no more. */
-bool relock_bond_join(struct relock_bond *bond, size_t nth);
+/* All members are acquired: from now on the multi lock is lost with each of them. The caller has a
+ * reference. */
+void relock_bond_join(struct relock_bond *bond);
 
-/* The owner's holds of all members cease to be part of the multi lock. Returns how many references
- * to the bond they had, which the caller drops. */
-size_t relock_bond_part(struct relock_bond *bond);
+/* The last level is being released: the holds of the members no longer belong to the multi lock.
+ * The caller has a reference. */
+void relock_bond_part(struct relock_bond *bond);
 
 /* ---- listeners ------------------------------------------------------------------------------- */
 
