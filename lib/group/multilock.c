@@ -78,8 +78,9 @@ static bool takes(const struct taking *taking, size_t nth)
     return !taking->nests || !is_semaphore(taking->bond, nth);
 }
 
-/* The member may be held by other levels of its owner: their fixed lease runs from now on. */
-static void stop_keeping(const struct taking *taking, size_t nth)
+/* From now on the watchdog renews the member, or no longer does. Other levels of its owner may hold
+ * it, too: if they have a fixed lease, that begins to run. */
+static void keep(const struct taking *taking, size_t nth, bool renewed)
 {
     struct relock_client *client = member_of(taking, nth)->client;
     struct relock_guard guard;
@@ -89,7 +90,7 @@ static void stop_keeping(const struct taking *taking, size_t nth)
         return;
     hold = relock_bond_find(client, taking->bond, nth);
     if (hold)
-        relock_levels_keep(client, hold, false);
+        relock_levels_keep(client, hold, renewed);
     relock_client_exit(client, &guard);
 }
 
@@ -102,7 +103,7 @@ static void release_collected(const struct taking *taking, size_t n)
 
         if (takes(taking, n))
             (void)group_release(taking->bond, n, limit_ms(taking, timeout_ms), &asks);
-        stop_keeping(taking, n);
+        keep(taking, n, false);
     }
 }
 
@@ -122,17 +123,11 @@ static int renew_permits(const struct taking *taking, size_t nth)
 {
     struct relock_lock *member = member_of(taking, nth);
     uint64_t until_ms = limit_ms(taking, member->client->options.command_timeout_ms);
-    struct relock_guard guard;
-    struct relock_hold *hold;
     int r = relock_extend_by(member, taking->bond->owner, taking->bond->memberships[nth].number,
                              relock_resource_lease_ms(member->resource), until_ms);
 
-    if (r < 0 || !relock_client_enter(member->client, false, &guard))
-        return r;
-    hold = relock_bond_find(member->client, taking->bond, nth);
-    if (hold)
-        relock_levels_keep(member->client, hold, true);
-    relock_client_exit(member->client, &guard);
+    if (r == RELOCK_OK)
+        keep(taking, nth, true);
     return r;
 }
 
@@ -199,7 +194,7 @@ static int fix_lease(const struct taking *taking, size_t nth)
         r = relock_extend_by(member, taking->bond->owner, number, lease_ms,
                              limit_ms(taking, member->client->options.command_timeout_ms));
     if (r == RELOCK_OK)
-        stop_keeping(taking, nth);
+        keep(taking, nth, false);
     return r;
 }
 
@@ -310,11 +305,8 @@ static bool has_other(const struct relock_acquire *acquire, const struct relock_
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     const struct relock_local_call *call;
-    bool has_permits = false;
 
-    for (size_t i = 0; i < group->n; i++)
-        has_permits |= group->members[i]->resource->kind->has_permits;
-    if (!has_permits)
+    if (!relock_group_has_semaphore(group->members, group->n))
         return false;
     DL_FOREACH(relock_local_of(acquire->client)->calls, call)
     {

@@ -130,6 +130,9 @@ bool relock_group_try_ref(struct relock_group *group);
 /* Frees the groups without references. Under no mutex. */
 void relock_group_reap(void);
 
+/* Whether one of these locks is a semaphore. */
+bool relock_group_has_semaphore(struct relock_lock *const *locks, size_t n);
+
 /* ---- local ----------------------------------------------------------------------------------- */
 
 /*
