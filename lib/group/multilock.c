@@ -29,7 +29,7 @@ static bool is_semaphore(const struct relock_bond *bond, size_t member)
 /* Releases one level of a member. `*asks`: the call asks the server; otherwise the I/O thread does
  * so later. Clears it if the server is unreachable, so that the call does not wait for each member.
  */
-static int group_release(const struct relock_bond *bond, size_t nth, uint64_t deadline_ms,
+static int release_level(const struct relock_bond *bond, size_t nth, uint64_t deadline_ms,
                          bool *asks)
 {
     struct relock_lock *member = bond->group->members[nth];
@@ -102,7 +102,7 @@ static void release_collected(const struct taking *taking, size_t n)
         uint64_t timeout_ms = member_of(taking, n)->client->options.release_timeout_ms;
 
         if (takes(taking, n))
-            (void)group_release(taking->bond, n, limit_ms(taking, timeout_ms), &asks);
+            (void)release_level(taking->bond, n, limit_ms(taking, timeout_ms), &asks);
         keep(taking, n, false);
     }
 }
@@ -405,7 +405,7 @@ static int release_members(const struct relock_client *client, const struct relo
 
         if (!is_last && is_semaphore(bond, i))
             continue;
-        r_member = group_release(bond, i, deadline_ms, &asks);
+        r_member = release_level(bond, i, deadline_ms, &asks);
         if (is_missing(client, bond->group->members[i], r_member)) {
             relock_bond_miss(bond, i);
             r_member = RELOCK_LOST;

@@ -54,7 +54,7 @@ static void end_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
 /* ---- refused ------------------------------------------------------------------------------- */
 
 /* Where a waiter stands after these answers of the servers. */
-static enum relock_standing redwait_standing(const struct relock_tally *tally)
+static enum relock_standing standing_after(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     if (!tally->guarded.votes[RELOCK_SEQUENCER].no ||
@@ -84,7 +84,7 @@ static void see_bypass(struct relock_acquire *acquire, const struct relock_tally
 
     relock_group_is_under(tally->group, acquire->client);
     was_bypassed = group->order.is_bypassed;
-    is_outside = redwait_standing(tally) == RELOCK_STANDING_OUTSIDE;
+    is_outside = standing_after(tally) == RELOCK_STANDING_OUTSIDE;
     if (group->order.pause_ms == 0)
         group->order.pause_ms = RELOCK_FIRST_PAUSE_MS;
     if (is_outside && tally->guarded.is_barred)
@@ -97,7 +97,7 @@ static void see_bypass(struct relock_acquire *acquire, const struct relock_tally
 }
 
 /* The attempt was refused. */
-static void redwait_refused(struct relock_acquire *acquire, const struct relock_tally *tally)
+static void update_standing(struct relock_acquire *acquire, const struct relock_tally *tally)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_group *group = tally->group;
@@ -106,7 +106,7 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
     relock_group_is_under(tally->group, acquire->client);
     group->order.is_contended = true;
     see_bypass(acquire, tally);
-    group->order.standing = redwait_standing(tally);
+    group->order.standing = standing_after(tally);
     is_new = group->order.standing == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
     set_listening(acquire, group->order.standing != RELOCK_STANDING_IN_LINE);
     if (is_new) {
@@ -139,7 +139,7 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
 static bool is_refused_by_line(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    return tally->guarded.is_barred || redwait_standing(tally) == RELOCK_STANDING_IN_LINE;
+    return tally->guarded.is_barred || standing_after(tally) == RELOCK_STANDING_IN_LINE;
 }
 
 /* How many leases have to end for a quorum, if the servers that were not heard are free by then:
@@ -312,7 +312,7 @@ static bool is_over(const struct relock_acquire *acquire, const struct relock_ta
     if (is_refused_by_line(tally))
         return !tally->guarded.is_recheck ||
                (place > 1 && ++tally->group->order.n_rechecks % place != 0);
-    return redwait_standing(tally) == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
+    return standing_after(tally) == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
 }
 
 /*
@@ -432,7 +432,7 @@ static void wait_for_sequencer(struct relock_acquire *acquire, struct relock_tal
     if (!acquire->contended && !tally->group->order.is_contended)
         return; /* it is the vote that this client had before */
     if (relock_tally_n_yes(tally) >= relock_tally_quorum(tally) &&
-        redwait_standing(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
+        standing_after(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
         (void)ask_again(acquire, tally, SEQUENCER_PAUSE_MS);
 }
 
@@ -460,7 +460,7 @@ static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
         tally->group->order.is_bypassed = false;
         tally->group->order.pause_ms = 0;
     } else if (answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries) {
-        redwait_refused(acquire, tally);
+        update_standing(acquire, tally);
     }
 }
 
