@@ -340,6 +340,21 @@ struct relock_vote {
     enum relock_request_wait wait;
 };
 
+/* What one server has said. */
+struct relock_tally_vote {
+    bool yes;            /* the server has our vote, as far as this process knows */
+    bool is_asked;       /* an attempt is unanswered */
+    bool no;             /* its last answer to an attempt was a no */
+    uint64_t free_at_ms; /* of that no, like the next two: see the report */
+    uint64_t place;
+    bool is_listening;
+    uint64_t valid_until_ms;  /* the yes is certain until then */
+    uint64_t sent_ms;         /* when the command last granted was sent */
+    uint64_t number;          /* of the vote last granted */
+    unsigned round;           /* in which it was asked last */
+    struct relock_vote *vote; /* a reference; gone with its client: used inside only */
+};
+
 struct relock_tally {
     struct relock_observer observer; /* of the composite, which has a reference */
     atomic_uint refs;
@@ -366,19 +381,7 @@ struct relock_tally {
         /* Missing votes are requested again once a quorum has granted commands sent since then. */
         uint64_t since_ms; /* 0: none is missing */
         uint64_t lost_ms;  /* when the last vote was lost */
-        struct {
-            bool yes;            /* the server has our vote, as far as this process knows */
-            bool is_asked;       /* an attempt is unanswered */
-            bool no;             /* its last answer to an attempt was a no */
-            uint64_t free_at_ms; /* of that no, like the next two: see the report */
-            uint64_t place;
-            bool is_listening;
-            uint64_t valid_until_ms;  /* the yes is certain until then */
-            uint64_t sent_ms;         /* when the command last granted was sent */
-            uint64_t number;          /* of the vote last granted */
-            unsigned round;           /* in which it was asked last */
-            struct relock_vote *vote; /* a reference; gone with its client: used inside only */
-        } votes[RELOCK_TALLY_MAX];
+        struct relock_tally_vote votes[RELOCK_TALLY_MAX];
     } guarded; /* by the mutex of the coordinator */
 };
 
@@ -386,6 +389,13 @@ struct relock_tally {
 static inline struct relock_tally *relock_tally_of(const struct relock_hold *hold)
 {
     return hold->data;
+}
+
+/* What the sequencer has said. Mutex of the coordinator held. */
+static inline const struct relock_tally_vote *
+relock_tally_sequencer(const struct relock_tally *tally)
+{
+    return &tally->guarded.votes[RELOCK_SEQUENCER];
 }
 
 /* For a hold of the coordinator that is about to be asked for; the reference is the hold's. NULL

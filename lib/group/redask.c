@@ -57,19 +57,19 @@ static void end_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
 static enum relock_standing standing_after(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    if (!tally->guarded.votes[RELOCK_SEQUENCER].no ||
-        tally->guarded.votes[RELOCK_SEQUENCER].place == 0)
+    const struct relock_tally_vote *sequencer = relock_tally_sequencer(tally);
+
+    if (!sequencer->no || sequencer->place == 0)
         return RELOCK_STANDING_OUTSIDE;
-    return tally->guarded.is_barred || !tally->guarded.votes[RELOCK_SEQUENCER].is_listening
-               ? RELOCK_STANDING_IN_LINE
-               : RELOCK_STANDING_FIRST;
+    return tally->guarded.is_barred || !sequencer->is_listening ? RELOCK_STANDING_IN_LINE
+                                                                : RELOCK_STANDING_FIRST;
 }
 
 /* Whether the vote of the sequencer would not be enough. */
 static bool is_refused_by_others(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    unsigned n_no = relock_tally_n_no(tally) - tally->guarded.votes[RELOCK_SEQUENCER].no;
+    unsigned n_no = relock_tally_n_no(tally) - relock_tally_sequencer(tally)->no;
 
     return n_no >= relock_tally_quorum(tally);
 }
@@ -89,9 +89,8 @@ static void see_bypass(struct relock_acquire *acquire, const struct relock_tally
         group->order.pause_ms = RELOCK_FIRST_PAUSE_MS;
     if (is_outside && tally->guarded.is_barred)
         return; /* the others were not asked; it asks again when the reservation is over */
-    group->order.is_bypassed =
-        is_refused_by_others(tally) &&
-        (tally->guarded.votes[RELOCK_SEQUENCER].yes || (was_bypassed && is_outside));
+    group->order.is_bypassed = is_refused_by_others(tally) &&
+                               (relock_tally_sequencer(tally)->yes || (was_bypassed && is_outside));
     if (was_bypassed && !group->order.is_bypassed)
         relock_resource_signal(acquire->resource, false);
 }
@@ -171,10 +170,10 @@ static uint64_t free_at(const struct relock_tally *tally)
     uint64_t at_ms = RELOCK_NEVER;
 
     for (size_t i = 0; i < tally->group->n; i++) {
-        uint64_t end_ms = tally->guarded.votes[i].free_at_ms;
+        const struct relock_tally_vote *vote = &tally->guarded.votes[i];
 
-        if (tally->guarded.votes[i].no && end_ms < at_ms && n_free_by(tally, end_ms) >= n_missing)
-            at_ms = end_ms;
+        if (vote->no && vote->free_at_ms < at_ms && n_free_by(tally, vote->free_at_ms) >= n_missing)
+            at_ms = vote->free_at_ms;
     }
     return at_ms;
 }
@@ -185,9 +184,9 @@ static void refuse_in_line(const struct relock_acquire *acquire, const struct re
                            struct relock_answer *answer)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    answer->busy.free_at_ms =
-        relock_resource_after_lease(tally->guarded.votes[RELOCK_SEQUENCER].free_at_ms,
-                                    tally->guarded.votes[RELOCK_SEQUENCER].place);
+    const struct relock_tally_vote *sequencer = relock_tally_sequencer(tally);
+
+    answer->busy.free_at_ms = relock_resource_after_lease(sequencer->free_at_ms, sequencer->place);
     answer->pause_ms = acquire->client->options.recheck_ms;
 }
 
@@ -304,7 +303,7 @@ static void ask_all(struct relock_acquire *acquire, struct relock_tally *tally)
 static bool is_over(const struct relock_acquire *acquire, const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    uint64_t place = tally->guarded.votes[RELOCK_SEQUENCER].place;
+    uint64_t place = relock_tally_sequencer(tally)->place;
 
     if (place == 1 && !tally->guarded.is_barred &&
         tally->group->order.standing == RELOCK_STANDING_OUTSIDE)
@@ -332,7 +331,7 @@ static void ask_in_order(struct relock_acquire *acquire, struct relock_tally *ta
         tally->guarded.is_alone = true;
         return;
     }
-    if (tally->guarded.votes[RELOCK_SEQUENCER].yes && !acquire->contended)
+    if (relock_tally_sequencer(tally)->yes && !acquire->contended)
         tally->group->order.is_contended = false;
     ask_all_but(acquire, tally, RELOCK_SEQUENCER);
     tally->guarded.is_barred = tally->guarded.is_barred || is_barred;
@@ -395,7 +394,9 @@ static bool ask_again(struct relock_acquire *acquire, struct relock_tally *tally
         pause(acquire, pause_ms) != RELOCK_AGAIN)
         return false;
     for (size_t i = 0; i < tally->group->n; i++) {
-        wanted[i] = tally->guarded.votes[i].no && !tally->guarded.votes[i].is_asked;
+        const struct relock_tally_vote *vote = &tally->guarded.votes[i];
+
+        wanted[i] = vote->no && !vote->is_asked;
         any = any || wanted[i];
     }
     if (any)
@@ -417,7 +418,7 @@ static void insist(struct relock_acquire *acquire, struct relock_tally *tally)
     for (unsigned i = 0; i < N_INSISTS; i++, pause_ms *= 2) {
         unsigned n_yes = relock_tally_n_yes(tally);
 
-        if (!tally->guarded.votes[RELOCK_SEQUENCER].yes || n_yes >= quorum ||
+        if (!relock_tally_sequencer(tally)->yes || n_yes >= quorum ||
             n_yes + relock_tally_n_no(tally) < quorum || !ask_again(acquire, tally, pause_ms))
             return;
     }

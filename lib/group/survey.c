@@ -406,12 +406,11 @@ static void find_votes(struct relock_survey_question *questions, uint64_t owner)
     resource = relock_local_find(red->coordinator, red);
     composite = resource ? relock_resource_find(resource, owner) : NULL;
     for (size_t i = 0; i < red->n && composite && relock_tally_of(composite); i++) {
-        const struct relock_tally *tally = relock_tally_of(composite);
+        const struct relock_tally_vote *vote = &relock_tally_of(composite)->guarded.votes[i];
 
         questions[i].count = composite->count;
-        questions[i].number = tally->guarded.votes[i].number;
-        questions[i].is_certain = tally->guarded.votes[i].yes &&
-                                  tally->guarded.votes[i].valid_until_ms > relock_clock_now_ms();
+        questions[i].number = vote->number;
+        questions[i].is_certain = vote->yes && vote->valid_until_ms > relock_clock_now_ms();
     }
     relock_client_exit(red->coordinator, &guard);
 }

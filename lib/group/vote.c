@@ -610,12 +610,14 @@ void relock_votes_ask(struct relock_tally *tally, const bool wanted[RELOCK_TALLY
         n += wanted[i];
     round = relock_tally_begin(tally, n);
     for (size_t i = 0; i < tally->group->n; i++) {
+        struct relock_tally_vote *vote = &tally->guarded.votes[i];
+
         if (wanted[i]) {
-            tally->guarded.votes[i].round = round;
-            tally->guarded.votes[i].is_asked = true;
-        } else if (tally->guarded.votes[i].yes) {
+            vote->round = round;
+            vote->is_asked = true;
+        } else if (vote->yes) {
             tally->guarded.n_yes++;
-        } else if (tally->guarded.votes[i].no) {
+        } else if (vote->no) {
             tally->guarded.n_no++;
         }
     }
