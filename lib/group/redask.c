@@ -6,6 +6,22 @@
 #include "lock/state/cancel.h"
 #include "lock/wake/wake.h"
 
+/* The pause before the next attempt after too few answers; after split votes. */
+#define UNREACHABLE_PAUSE_MS 20
+#define SPLIT_PAUSE_MS 8
+
+/* How long the other servers are not asked before the sequencer has answered. */
+#define SEQUENCER_MS 100
+
+/* How often servers are asked again that refuse a client with the vote of the sequencer; the first
+ * pause, of which each further one is twice as long. */
+#define N_INSISTS 4
+#define INSIST_MS 1
+
+/* The pause before the sequencer is asked again that refuses a client with a quorum: the release of
+ * the owner before may be on its way. */
+#define SEQUENCER_PAUSE_MS 10
+
 /* ---- where a refused waiter waits ---------------------------------------------------------- */
 
 static void set_listening(struct relock_acquire *acquire, bool listens)
@@ -113,24 +129,6 @@ static void update_standing(struct relock_acquire *acquire, const struct relock_
         relock_resource_signal(acquire->resource, false);
     }
 }
-
-/* ---- asking the servers -------------------------------------------------------------------- */
-
-/* The pause before the next attempt after too few answers; after split votes. */
-#define UNREACHABLE_PAUSE_MS 20
-#define SPLIT_PAUSE_MS 8
-
-/* How long the other servers are not asked before the sequencer has answered. */
-#define SEQUENCER_MS 100
-
-/* How often servers are asked again that refuse a client with the vote of the sequencer; the first
- * pause, of which each further one is twice as long. */
-#define N_INSISTS 4
-#define INSIST_MS 1
-
-/* The pause before the sequencer is asked again that refuses a client with a quorum: the release of
- * the owner before may be on its way. */
-#define SEQUENCER_PAUSE_MS 10
 
 /* ---- the outcome --------------------------------------------------------------------------- */
 
