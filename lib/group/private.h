@@ -459,6 +459,31 @@ bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)
 uint64_t relock_tally_valid_until(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
+/* ---- vote_command ---------------------------------------------------------------------------- */
+
+/*
+ * Vote command - a command about a vote, and what its answer changes: the vote, the tally, and the
+ * standing in the line of the sequencer
+ *
+ * The I/O thread of the member's client sends all commands about its votes on its one connection.
+ * Redis runs a late acquire before its release, because a vote with an unanswered acquire is
+ * settled only after the answer. All other commands about one vote may change places, as they do
+ * when a script has to be loaded first. That does no harm: an extension never shortens a lease and
+ * sets the same count, and no such command brings back a vote that is released.
+ */
+
+enum relock_vote_command_kind {
+    RELOCK_VOTE_COMMAND_LOCK,
+    RELOCK_VOTE_COMMAND_EXTEND,
+    RELOCK_VOTE_COMMAND_UNLOCK,
+};
+
+/* Posts one, on the client of the member. Its answer is counted in the round. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM. */
+int relock_vote_command_post(struct relock_client *client, struct relock_vote *vote,
+                             enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
+    RELOCK_REQUIRES(client->mutex);
+
 /* ---- vote ------------------------------------------------------------------------------------ */
 
 /*
@@ -471,22 +496,9 @@ uint64_t relock_tally_valid_until(const struct relock_tally *tally)
  * unanswered for too long is not asked for further votes until it answers. So a server that hangs
  * does not delay a red lock.
  *
- * The I/O thread of the member's client sends all commands about its votes on its one connection.
- * Redis runs a late acquire before its release, because a vote with an unanswered acquire is
- * settled only after the answer. All other commands about one vote may change places, as they do
- * when a script has to be loaded first. That does no harm: an extension never shortens a lease and
- * sets the same count, and no such command brings back a vote that is released.
- *
  * Threads: any, with the mutex of the coordinator held, unless a function says otherwise; unlock it
  * meanwhile.
  */
-
-/* A command about a vote; its answer changes the vote and the tally. */
-enum relock_vote_command_kind {
-    RELOCK_VOTE_COMMAND_LOCK,
-    RELOCK_VOTE_COMMAND_EXTEND,
-    RELOCK_VOTE_COMMAND_UNLOCK,
-};
 
 /* How a vote is asked for. */
 struct relock_vote_terms {
