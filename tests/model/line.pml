@@ -46,7 +46,7 @@
  *                                                                      subscription.c
  *   client          relock_ask, take_granted, take_refused, wait_for_release, take_failure, may_join
  *                                                                      ask.c
- *                   leave_queue                                        take.c
+ *                   leave_queue                                        wait.c
  *                   relock_commands_write_lock, relock_commands_waits_again
  *                                                                      commands.c
  *                   release_last, reaches_waiters                      release.c

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "lock/hold/holds.h"
 #include "lock/wake/wake.h"
-#include "redis/lane/lane.h"
 
 /* The hold to ask for. A hold with a place in the queue in Redis is used again, with its number. */
 static struct relock_hold *take_hold(struct relock_acquire *acquire)
@@ -157,16 +156,6 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
     return RELOCK_BUSY;
 }
 
-void relock_waiter_failed(struct relock_acquire *acquire, int result, uint64_t began_ms)
-{
-    uint64_t limit_ms = relock_acquire_limit_ms(acquire, began_ms);
-    uint64_t whole_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
-
-    relock_resource_signal(acquire->waiter.queues_on, false);
-    if (result == RELOCK_E_CONN && relock_clock_after(limit_ms, RELOCK_ANSWER_MIN_MS) >= whole_ms)
-        relock_resource_end_unreached(acquire->waiter.queues_on, began_ms);
-}
-
 static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold,
                         const struct relock_answer *answer, uint64_t began_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -196,40 +185,6 @@ static bool may_join(const struct relock_acquire *acquire) RELOCK_REQUIRES(acqui
 
     return kind->is_queued || (relock_kind_has_line(kind) &&
                                relock_inbox_is_open_for(acquire->client, acquire->resource));
-}
-
-void relock_waiter_asks(struct relock_acquire *acquire)
-{
-    struct relock_resource *queue = acquire->waiter.queues_on;
-
-    acquire->asked_us = acquire->now_us;
-    if (queue->silent_ms == 0)
-        queue->silent_ms = relock_acquire_now_ms(acquire);
-    if (queue->queue == &acquire->waiter)
-        queue->retry = RELOCK_RETRY_NONE;
-    acquire->waiter.has_asked = true;
-    relock_resource_doubt(queue);
-    acquire->waiter.is_asking = true;
-}
-
-void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_answer *answer)
-{
-    struct relock_resource *queue = acquire->waiter.queues_on;
-    bool has_answer = answer->verdict != RELOCK_VERDICT_FAILED;
-    bool waits = answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries;
-    struct relock_contention *contention =
-        waits ? relock_resource_contend(queue) : queue->contention;
-
-    relock_acquire_read_clock(acquire);
-    if (contention)
-        contention->asked_ms = relock_acquire_now_ms(acquire);
-    if (answer->result != RELOCK_E_CONN)
-        queue->silent_ms = 0;
-    if (has_answer && !queue->kind->is_composite && !queue->kind->is_number)
-        relock_meter_add(&acquire->client->guarded.stats.round_trip,
-                         acquire->now_us - acquire->asked_us);
-    if (has_answer && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
-        relock_resource_wait_on(&acquire->waiter);
 }
 
 struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)

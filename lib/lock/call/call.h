@@ -80,11 +80,28 @@ bool relock_take_is_stopped(const struct relock_acquire *acquire)
 
 #define RELOCK_WHY_DEFERRED "a deferred release of this lock got no answer in time"
 
+/* ---- wait ------------------------------------------------------------------------------------ */
+
 /*
- * The steps of a wait in the queue of a resource. A blocking call takes all of them in wait_turn(),
- * an asynchronous call one by one (async_acquire.c). They may unlock the mutex meanwhile.
+ * Wait - the wait of a call in the queue of a resource
  *
- * Whether something other than a grant by Redis has ended the wait:
+ * A blocking call takes all steps in relock_waiter_wait(), an asynchronous call one by one
+ * (async_acquire.c). Calls that ask for no hold (lib/count) wait in the same way: they begin and
+ * wait, and end as relock_take_leave(). While the wait lasts, `how->cancel` opens its gate.
+ *
+ * Threads: the calling thread, with the mutex of the client held; the steps may unlock it
+ * meanwhile.
+ */
+
+void relock_waiter_watch_cancels(struct relock_acquire *acquire);
+void relock_waiter_unwatch_cancels(struct relock_acquire *acquire);
+
+/* Joins the queue. */
+void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource *queue)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/*
+ * Whether something other than a grant by Redis has ended the wait.
  *
  * Returns RELOCK_BUSY if the wait goes on; RELOCK_OK with `acquire->hold` after a hand-off,
  * RELOCK_AGAIN if the owner has got the lock by another thread, or the result of the call.
@@ -111,18 +128,7 @@ void relock_waiter_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire
 int relock_waiter_asked(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
-/*
- * The same wait for calls that do not ask for a hold (lib/count): begin, wait, and end as
- * relock_take_leave(). While the wait lasts, `how->cancel` opens its gate.
- */
 typedef int relock_waiter_ask_fn(struct relock_acquire *acquire);
-
-void relock_waiter_watch_cancels(struct relock_acquire *acquire);
-void relock_waiter_unwatch_cancels(struct relock_acquire *acquire);
-
-/* Joins the queue. */
-void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource *queue)
-    RELOCK_REQUIRES(acquire->client->mutex);
 
 /* After relock_waiter_ended said RELOCK_BUSY: waits in the queue and asks Redis by `ask` when it is
  * this waiter's turn. Returns as `ask`, which returns RELOCK_BUSY to go on; and RELOCK_TIMEOUT. */
