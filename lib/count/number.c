@@ -277,7 +277,7 @@ static void leave_to_next(struct relock_acquire *acquire, int result)
     struct relock_resource *queue = acquire->resource;
     bool was_first = queue->queue == &acquire->waiter;
 
-    relock_take_leave(acquire, result);
+    relock_waiter_leave(acquire, result);
     if (was_first && queue->queue && needs(queue->queue) < needs(&acquire->waiter))
         relock_resource_signal(queue, false);
 }

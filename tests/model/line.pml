@@ -448,7 +448,7 @@ proctype client(byte c)
     bool joins, foreign, was_active, ran, no_reply, is_lost;
 
 look:
-    atomic {                        /* wait_turn, relock_ask */
+    atomic {                        /* relock_waiter_wait, relock_ask */
         if
         :: dead[c] -> goto end_dead
         :: !dead[c] && calls[c] == 0 && queue[c] == 0 -> goto over

@@ -75,7 +75,7 @@ STEP void finish(struct acquire_call *call, int r)
 
 STEP void leave_queue(struct acquire_call *call, int r)
 {
-    relock_take_leave(&call->acquire, r);
+    relock_waiter_leave(&call->acquire, r);
     if (r != RELOCK_AGAIN) {
         finish(call, r);
         return;

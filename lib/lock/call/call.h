@@ -51,8 +51,8 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how,
  *   check    returns a failure if the call must be refused. `how` may be NULL
  *   init     fills the state of the call
  *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
- *            RELOCK_AGAIN as relock_waiter_ended()
- *   leave    after RELOCK_JOINED: ends the wait with its result
+ *            RELOCK_AGAIN as relock_waiter_ended(). After RELOCK_JOINED, the steps of the wait come
+ *            next, up to relock_waiter_leave()
  *   count    counts the call
  *   report   returns the hold to the caller; or names the lock that was not acquired, and logs why
  */
@@ -63,8 +63,6 @@ void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
                       const struct relock_how *how, struct relock_cancel *stop,
                       uint64_t give_up_ms);
 int relock_take_join(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
-void relock_take_leave(struct relock_acquire *acquire, int result)
-    RELOCK_REQUIRES(acquire->client->mutex);
 void relock_take_count(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
@@ -86,18 +84,20 @@ bool relock_take_is_stopped(const struct relock_acquire *acquire)
  * Wait - the wait of a call in the queue of a resource
  *
  * A blocking call takes all steps in relock_waiter_wait(), an asynchronous call one by one
- * (async_acquire.c). Calls that ask for no hold (lib/count) wait in the same way: they begin and
- * wait, and end as relock_take_leave(). While the wait lasts, `how->cancel` opens its gate.
+ * (async_acquire.c). Calls that ask for no hold (lib/count) wait in the same way.
  *
  * Threads: the calling thread, with the mutex of the client held; the steps may unlock it
  * meanwhile.
  */
 
+/* In between, `how->cancel` opens the gate of the waiter. Under no mutex. */
 void relock_waiter_watch_cancels(struct relock_acquire *acquire);
 void relock_waiter_unwatch_cancels(struct relock_acquire *acquire);
 
-/* Joins the queue. */
+/* Joins the queue; and ends the wait, with its result. */
 void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource *queue)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_waiter_leave(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
 /*

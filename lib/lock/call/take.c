@@ -166,7 +166,7 @@ __attribute__((flatten)) static int take_first_level(struct relock_acquire *acqu
     if (r != RELOCK_JOINED)
         return r;
     r = relock_waiter_wait(acquire, relock_ask);
-    relock_take_leave(acquire, r);
+    relock_waiter_leave(acquire, r);
     return r;
 }
 

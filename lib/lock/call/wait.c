@@ -52,7 +52,7 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     }
 }
 
-void relock_take_leave(struct relock_acquire *acquire, int result)
+void relock_waiter_leave(struct relock_acquire *acquire, int result)
 {
     struct relock_resource *queue = acquire->waiter.queues_on;
 
@@ -283,10 +283,7 @@ int relock_waiter_asked(struct relock_acquire *acquire, int result)
     return result;
 }
 
-/* As relock_waiter_wait. Inlined, so that a lock calls relock_ask() directly. */
-__attribute__((always_inline)) static inline int wait_turn(struct relock_acquire *acquire,
-                                                           relock_waiter_ask_fn *ask)
-    RELOCK_REQUIRES(acquire->client->mutex)
+int relock_waiter_wait(struct relock_acquire *acquire, relock_waiter_ask_fn *ask)
 {
     uint64_t until_ms;
     int r;
@@ -308,11 +305,6 @@ __attribute__((always_inline)) static inline int wait_turn(struct relock_acquire
         }
     } while ((r = relock_waiter_ended(acquire)) == RELOCK_BUSY);
     return r;
-}
-
-int relock_waiter_wait(struct relock_acquire *acquire, relock_waiter_ask_fn *ask)
-{
-    return wait_turn(acquire, ask);
 }
 
 /* ---- an attempt ---------------------------------------------------------------------------- */
