@@ -101,12 +101,12 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->is_subscribed = relock_subscription_is_active(resource);
     view->line = relock_resource_view_line(resource);
     view->began_us = now_us;
-    view->held_us = view->began_us - hold->since_us;
+    view->held_us = now_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
     view->is_deferred = false;
     RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
-    stays = relock_cache_hand_off(lock->client, hold, view->began_us) ||
-            relock_cache_keep(lock->client, hold, view->began_us / 1000);
+    stays = relock_cache_hand_off(lock->client, hold, now_us) ||
+            relock_cache_keep(lock->client, hold, now_us);
     if (stays && view->counts)
         relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
     if (stays)
