@@ -198,7 +198,7 @@ static int take_answer(struct relock_acquire *acquire, int result,
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (result != RELOCK_OK) {
-        relock_waiter_failed(acquire, result, acquire->asked_us / 1000);
+        relock_waiter_failed(acquire, result);
         return result;
     }
     if (verdict == RELOCK_NUMBER_NOBODY)

@@ -157,25 +157,23 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
 }
 
 static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold,
-                        const struct relock_answer *answer, uint64_t began_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+                        const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (answer->unanswered && acquire->joins && relock_kind_has_line(acquire->resource->kind))
         relock_line_unanswered(acquire->client, acquire->resource);
     drop(acquire, hold, answer->unanswered || acquire->resource->kind->is_queued);
-    relock_waiter_failed(acquire, answer->result, began_ms);
+    relock_waiter_failed(acquire, answer->result);
     return answer->result;
 }
 
 static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
-                       const struct relock_answer *answer, uint64_t began_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+                       const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (answer->verdict == RELOCK_VERDICT_DONE)
         return take_granted(acquire, hold, answer);
     if (answer->verdict == RELOCK_VERDICT_BUSY)
         return take_refused(acquire, hold, answer);
-    return take_failure(acquire, hold, answer, began_ms);
+    return take_failure(acquire, hold, answer);
 }
 
 /* Whether a refused attempt can join the queue of a fair lock, or the line of another. */
@@ -204,12 +202,12 @@ struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relo
 }
 
 int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
-                   const struct relock_answer *answer, uint64_t began_ms)
+                   const struct relock_answer *answer)
 {
     int r;
 
     relock_waiter_answered(acquire, answer);
-    r = take_answer(acquire, hold, answer, began_ms);
+    r = take_answer(acquire, hold, answer);
     acquire->waiter.is_asking = false;
     return r;
 }
@@ -218,11 +216,9 @@ __attribute__((flatten)) int relock_ask(struct relock_acquire *acquire)
 {
     struct relock_answer answer;
     struct relock_hold *hold = relock_ask_begin(acquire, &answer);
-    uint64_t began_ms;
 
     if (!hold)
         return RELOCK_E_NOMEM;
-    began_ms = answer.sent_ms;
     acquire->resource->kind->operations->ask(acquire, hold, &answer);
-    return relock_ask_end(acquire, hold, &answer, began_ms);
+    return relock_ask_end(acquire, hold, &answer);
 }

@@ -143,9 +143,8 @@ void relock_waiter_asks(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
 void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_answer *answer)
     RELOCK_REQUIRES(acquire->client->mutex);
 
-/* It used up the signal and learned nothing: the next head needs it, too. `began_ms`: when the
- * attempt began. */
-void relock_waiter_failed(struct relock_acquire *acquire, int result, uint64_t began_ms)
+/* It used up the signal and learned nothing: the next head needs it, too. */
+void relock_waiter_failed(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
 /* ---- ask ------------------------------------------------------------------------------------- */
@@ -167,14 +166,12 @@ int relock_ask(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->
 
 /*
  * The two steps of relock_ask(), before and after the operation `ask`. The first step returns the
- * hold to ask for, or NULL when out of memory, and sets the core's fields of the answer. `began_ms`
- * is the `sent_ms` that it set.
+ * hold to ask for, or NULL when out of memory, and sets the core's fields of the answer.
  */
 struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
     RELOCK_REQUIRES(acquire->client->mutex);
 int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
-                   const struct relock_answer *answer, uint64_t began_ms)
-    RELOCK_REQUIRES(acquire->client->mutex);
+                   const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
 
 /* ---- release --------------------------------------------------------------------------------- */
 

@@ -343,8 +343,9 @@ void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_
         relock_resource_wait_on(&acquire->waiter);
 }
 
-void relock_waiter_failed(struct relock_acquire *acquire, int result, uint64_t began_ms)
+void relock_waiter_failed(struct relock_acquire *acquire, int result)
 {
+    uint64_t began_ms = acquire->asked_us / 1000;
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, began_ms);
     uint64_t whole_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
 
