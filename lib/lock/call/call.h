@@ -200,11 +200,8 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t number, 
 int relock_check_by(struct relock_lock *lock, uint64_t owner, uint64_t number,
                     struct relock_grant *grant);
 
-/* As relock_release_unasked, with the mutex locked. Waits for a callback only if `may_wait`. */
-int relock_release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
-    RELOCK_REQUIRES(lock->client->mutex);
-
-/* As relock_release_level, for a level of this hold of the lock. Returns RELOCK_OK. */
+/* As relock_release_unasked, for a level of this hold of the lock. Waits for a callback only if
+ * `may_wait`. Returns RELOCK_OK. */
 int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 

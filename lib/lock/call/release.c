@@ -201,7 +201,8 @@ int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
     return RELOCK_LOST;
 }
 
-int relock_release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
+static int release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
+    RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold = relock_resource_find_released(lock->resource, owner, number);
 
@@ -235,14 +236,14 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner, uint64_t nu
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = relock_release_level(lock, owner, number, true);
+    r = release_level(lock, owner, number, true);
     relock_client_exit(lock->client, &guard);
     return r;
 }
 
 int relock_release_late(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
 {
-    int r = relock_release_level(lock, owner, number, may_wait);
+    int r = release_level(lock, owner, number, may_wait);
 
     if (r < 0)
         return r;
