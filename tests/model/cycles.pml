@@ -10,6 +10,7 @@
  *   REAL    an owner is refused only if its cycle was there: at one moment each of its locks was in
  *           Redis, held by an owner that waited for the next one
  *   ONCE    a cycle has one victim: none of its other waits was refused for it
+ *   AGE     a wait that Redis has keeps its time, so its cycle keeps its victim
  *
  * What stands for what:
  *
@@ -22,6 +23,9 @@
  *   seeker, look(), further()  relock_chain_follow                    lib/deadlock/chain.c
  *   the end of look()          proofs_conclude                        lib/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/deadlock/wait_graph.c
+ *
+ * A beat without an answer is sent again, and gives each wait that it brought before the same time.
+ * The library adds no new waits to it; here they get a time of their own.
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
  * Each command of a look is one step, so all may change between two of them. The first look follows
@@ -371,6 +375,7 @@ proctype publisher(byte c)
 {
     byte number[LOCKS], wait[LOCKS], lock[LOCKS], first[LOCKS];
     byte l, o, now;
+    bool again;
 
 end:
     do
@@ -422,20 +427,30 @@ end:
 #endif
             goto next
         :: atomic { true ->                                             /* execute */
-            beat(c); ahead[c] = 0;
+            beat(c); again = (ahead[c] == 0); ahead[c] = 0;
             next_at();
             l = 0;
             do
             :: l == LOCKS -> break
             :: l < LOCKS ->
+                if
+#ifndef BAD_NEW_TIME
+                :: again && wait[l] != 0 && first[l] == 0 && hash_wait[FIELD(c, l)] == wait[l] ->
+                    first[l] = hash_at[FIELD(c, l)]
+#endif
+                :: else -> if :: wait[l] != 0 && first[l] == 0 -> first[l] = now :: else fi
+                fi;
+#if LAPSES == 0
+                assert(wait[l] == 0 || hash_wait[FIELD(c, l)] != wait[l] ||
+                       hash_at[FIELD(c, l)] == first[l]);               /* AGE */
+#endif
                 hash_number[FIELD(c, l)] = number[l];
                 hash_wait[FIELD(c, l)] = wait[l];
                 hash_lock[FIELD(c, l)] = lock[l];
-                if :: wait[l] != 0 && first[l] == 0 -> first[l] = now :: else fi;
                 hash_at[FIELD(c, l)] = first[l];
                 l++
             od;
-            l = 0; now = 0 }
+            l = 0; now = 0; again = false }
         fi;
         if
         :: atomic { n_unheard < UNHEARD && FAILS(c) -> /* the same beat again */

@@ -54,7 +54,7 @@ static void a_hash_shows_what_the_owner_of_a_hold_waits_for(void **state)
     value = probe_text(f->probe, "HGET %s %s", w.hash, field);
     assert_true(strlen(value) > 12);
     assert_string_equal(value + strlen(value) - 12, " hash theirs");
-    assert_int_equal(probe_int(f->probe, "HLEN %s", w.hash), 3);
+    assert_int_equal(probe_int(f->probe, "HLEN %s", w.hash), 4);
     assert_in_range(probe_pttl(f->probe, w.hash), 1, 5000);
     assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
     end_waiting(f, &w);
