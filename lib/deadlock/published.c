@@ -126,6 +126,7 @@ STEP bool compose(struct send *send, const struct relock_client *client)
             continue;
         if (!append_hold(send, held, now_ms))
             return false;
+        wait->hashes |= 1U << send->which;
         if (wait->at_us == 0)
             wait->sent = hash->beat + 1;
     }
@@ -133,13 +134,17 @@ STEP bool compose(struct send *send, const struct relock_client *client)
     return true;
 }
 
-/* Redis will have no hash, and no beat, so a late hash may be the next one there. Waits that go on
- * are published as new ones then: their time tells other clients that this hash is another one. */
-STEP void renew_waits(struct relock_client *client)
+/* Redis will have no such hash, and no beat, so a late hash may be the next one there. Waits that
+ * were in it and go on are published as new ones then: their time tells other clients that this
+ * hash is another one. */
+STEP void renew_waits(struct relock_client *client, unsigned which)
 {
     struct relock_waiter *at;
 
     for (at = relock_published_of(client)->asleep; at; at = at->wait.next) {
+        if (!(at->wait.hashes & 1U << which))
+            continue;
+        at->wait.hashes = 0;
         at->wait.sent = 0;
         at->wait.at_us = 0;
     }
@@ -328,7 +333,7 @@ static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRE
     hash->is_dirty = false;
     hash->due_ms = RELOCK_NEVER;
     if (new->len == 0 && (which == ALL || hash->may_exist))
-        renew_waits(client);
+        renew_waits(client, which);
     if (new->len == 0 && !hash->may_exist) {
         free_send(new);
         return true;
