@@ -142,6 +142,7 @@ byte s_owner[LOCKS];              /* of the hold, when its owner began to wait; 
 byte wants[OWNERS];               /* the lock for which it waits, or NONE */
 byte serial[OWNERS];              /* of that wait; 0: it does not wait */
 byte at[OWNERS];                  /* when it was published, as its client knows; 0: it was not */
+bool news[OWNERS];                /* a look is to follow that */
 bool given[OWNERS], refused[OWNERS];
 byte turn[OWNERS];                /* its acquires so far: numbers its holds and waits */
 bool dirty[CLIENTS];
@@ -155,6 +156,9 @@ byte n_timeouts, n_losses, n_unheard, n_beats, n_others, n_lapses;
 inline begin_wait(me, l)
 {
     serial[me] = ID(me); at[me] = 0; wants[me] = l; dirty[CLIENT(me)] = true;
+#ifdef BAD_LOOKS_FIRST
+    news[me] = true;
+#endif
     k = 0;
     do
     :: k == LOCKS -> break
@@ -167,7 +171,7 @@ inline begin_wait(me, l)
 
 inline end_wait(me)
 {
-    serial[me] = 0; at[me] = 0; wants[me] = NONE; dirty[CLIENT(me)] = true;
+    serial[me] = 0; at[me] = 0; wants[me] = NONE; dirty[CLIENT(me)] = true; news[me] = false;
     k = 0;
     do
     :: k == LOCKS -> break
@@ -472,7 +476,11 @@ end:
                     :: o == OWNERS -> break
                     :: o < OWNERS ->
                         if
-                        :: wait[l] != 0 && serial[o] == wait[l] && at[o] == 0 -> at[o] = first[l]
+                        :: wait[l] != 0 && serial[o] == wait[l] && at[o] == 0 ->
+                            at[o] = first[l];
+#ifndef BAD_LOOKS_FIRST
+                            news[o] = true
+#endif
                         :: else
                         fi;
                         o++
@@ -677,19 +685,13 @@ proctype seeker(byte me)
     byte mine, my_serial, my_at, members, steps, l, k, nl, w, a, hc, hn, o, i, asked;
     byte pn[OWNERS], pw[OWNERS], pc[OWNERS], pl[OWNERS];
     byte pa[OWNERS];
-    byte done, done_at;
     short cycle;
     bool found, same, real, over;
 
 end:
     do
-#ifdef BAD_LOOKS_FIRST
-    :: atomic { serial[me] != 0 && serial[me] != done ->
-#else
-    :: atomic { serial[me] != 0 && at[me] != 0 && (serial[me] != done || at[me] != done_at) ->
-#endif
-            my_serial = serial[me]; my_at = at[me]; mine = wants[me]; done = my_serial;
-            done_at = my_at }
+    :: atomic { news[me] ->
+            news[me] = false; my_serial = serial[me]; my_at = at[me]; mine = wants[me] }
         LOOK;
         if
         :: !found -> goto next
