@@ -176,6 +176,7 @@ struct relock_published_hold {
 struct relock_published_hash {
     uint64_t beat;   /* the last beat that was answered */
     bool is_sent;    /* the next beat is in flight */
+    bool is_again;   /* the next beat was sent before, and not answered; then it `may_exist` */
     bool is_dirty;   /* the waits have changed since it was composed, or somebody asks for it */
     uint64_t due_ms; /* when it is sent again, though nothing has changed */
     bool may_exist;  /* Redis may have the hash */

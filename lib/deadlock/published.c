@@ -18,7 +18,8 @@
  * There are three hashes. One has all holds whose owners wait. The others have those of plain locks
  * and of semaphores: tokens and permits do not show the id of the client, but begin with the same
  * bytes. A wait gets its time from the server with the first hash, so it is in the others only
- * after that.
+ * after that. A beat has one time: if it was not answered, and is sent again, it brings no other
+ * new waits, which would get the time of its first run.
  */
 
 #define LEASE_TEXT "5000" /* ms; of the hash of a client that has died */
@@ -100,35 +101,50 @@ STEP bool append_hold(struct send *send, const struct relock_published_hold *hel
            append(send, wanted->name, wanted->name_len);
 }
 
+/* Whether this beat brings the hold. */
+static bool is_in(const struct relock_published_hash *hash, const struct send *send,
+                  const struct relock_published_hold *held)
+{
+    const struct relock_published_wait *wait = &held->waiter->wait;
+
+    if (send->which != ALL)
+        return relock_chain_hash(held->hold->resource->kind) == send->which && wait->at_us > 0;
+    return wait->at_us > 0 || !hash->is_again || wait->sent == hash->beat + 1;
+}
+
 STEP bool compose(struct send *send, const struct relock_client *client)
 {
     const struct relock_published *published = relock_published_of(client);
-    uint64_t beat = published->hashes[send->which].beat + 1;
+    const struct relock_published_hash *hash = &published->hashes[send->which];
     uint64_t now_ms = relock_clock_now_ms();
 
     for (size_t i = 0; i < published->n_holds; i++) {
         const struct relock_published_hold *held = &published->holds[i];
-        bool is_in = relock_chain_hash(held->hold->resource->kind) == send->which &&
-                     held->waiter->wait.at_us > 0;
+        struct relock_published_wait *wait = &held->waiter->wait;
 
-        if (!relock_chain_counts(held, now_ms) || (send->which != ALL && !is_in))
+        if (!relock_chain_counts(held, now_ms) || !is_in(hash, send, held))
             continue;
         if (!append_hold(send, held, now_ms))
             return false;
-        if (send->which == ALL && held->waiter->wait.at_us == 0)
-            held->waiter->wait.sent = beat;
+        wait->hashes |= 1U << send->which;
+        if (wait->at_us == 0)
+            wait->sent = hash->beat + 1;
     }
-    (void)relock_decimal(send->beat, beat);
+    (void)relock_decimal(send->beat, hash->beat + 1);
     return true;
 }
 
-/* Redis will have no hash, and no beat, so a late hash may be the next one there. Waits that go on
- * are published as new ones then: their time tells other clients that this hash is another one. */
-STEP void renew_waits(struct relock_client *client)
+/* Redis will have no such hash, and no beat, so a late hash may be the next one there. Waits that
+ * were in it and go on are published as new ones then: their time tells other clients that this
+ * hash is another one. */
+STEP void renew_waits(struct relock_client *client, unsigned which)
 {
     struct relock_waiter *at;
 
     for (at = relock_published_of(client)->asleep; at; at = at->wait.next) {
+        if (!(at->wait.hashes & 1U << which))
+            continue;
+        at->wait.hashes = 0;
         at->wait.sent = 0;
         at->wait.at_us = 0;
     }
@@ -205,6 +221,8 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
         !relock_reply_integer(relock_reply_at(reply, 1), &looked))
         looked = 1; /* a beat of this client is there that was never answered */
     hash->beat++;
+    hash->is_dirty |= hash->is_again; /* some waits may have been left out */
+    hash->is_again = false;
     hash->may_exist = send->len > 0;
     if (send->which == ALL && at_us > 0 &&
         (learn_time(client, hash->beat, (uint64_t)at_us) || has_no_look(published))) {
@@ -262,10 +280,12 @@ STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entr
         published->refused_until_ms = 0;
         take_answer(client, send, reply);
     } else if (is_impossible(result, reply)) {
+        hash->is_again = false;
         hash->may_exist = false;
         hash->is_dirty = true;
         log_refusal(client, result, reply);
     } else if (entry->is_sent) {
+        hash->is_again = true;
         hash->may_exist = true;
     }
     free_send(send);
@@ -313,7 +333,7 @@ static bool publish(struct relock_client *client, unsigned which) RELOCK_REQUIRE
     hash->is_dirty = false;
     hash->due_ms = RELOCK_NEVER;
     if (new->len == 0 && (which == ALL || hash->may_exist))
-        renew_waits(client);
+        renew_waits(client, which);
     if (new->len == 0 && !hash->may_exist) {
         free_send(new);
         return true;

@@ -6,15 +6,26 @@
 #include "support/ring.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define BEAT_OF "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat'))) 1 %s"
+#define HOLD_MAX 32
 #define LEASE_MS 5000 /* after three tenths, a connection that owes an answer is replaced */
 
 /* The first client reaches the server through the proxy, the second one directly. */
 struct two {
     struct ring ring;
-    char hash[64]; /* of the first client */
+    char hash[64];       /* of the first client */
+    char hold[HOLD_MAX]; /* of its actor */
 };
+
+/* Its number is the field in the hash of the client. */
+static void copy_hold(struct faults *t, struct relock_client *client, const char *lock,
+                      char out[HOLD_MAX])
+{
+    snprintf(out, HOLD_MAX, "%s",
+             probe_only_field(t->f->probe, lock) + strlen(relock_client_id(client)) + 1);
+}
 
 static struct two two_with(struct faults *t, uint64_t lease_ms)
 {
@@ -24,6 +35,7 @@ static struct two two_with(struct faults *t, uint64_t lease_ms)
                                        fixture_client(t->f, &options)};
     struct two two = {.ring = ring_of(t->f, clients, 2)};
 
+    copy_hold(t, clients[0], "ring:0", two.hold);
     snprintf(two.hash, sizeof(two.hash), "relock_waits:{%s}", relock_client_id(clients[0]));
     return two;
 }
@@ -79,6 +91,79 @@ static void a_hash_without_an_answer_keeps_its_beat(void **state)
     proxy_let_go(rule);
     begin(&two, 1);
     assert_that_one_is_refused(t, &two);
+}
+
+static long long published_at(struct faults *t, const struct two *two, const char *hold)
+{
+    return probe_int(t->f->probe, "HGET %s %s", two->hash, hold);
+}
+
+/* The other wait is published while this one is sent again: it stays the younger one. */
+static void a_wait_that_is_sent_again_keeps_its_time(void **state)
+{
+    struct faults *t = *state;
+    struct two two = two_of(t);
+    struct proxy_rule *rule = proxy_each(t->proxy, PROXY_CUT_UNANSWERED, "publish_waits");
+    char hash[64];
+    long long at_us;
+
+    begin(&two, 0);
+    assert_true(probe_wait_key(t->f->probe, two.hash));
+    at_us = published_at(t, &two, two.hold);
+    begin(&two, 1);
+    snprintf(hash, sizeof(hash), "relock_waits:{%s}", relock_client_id(two.ring.clients[1]));
+    assert_true(probe_wait_key(t->f->probe, hash));
+    assert_true(proxy_met(rule, proxy_count(t->proxy, "publish_waits") + 2));
+    assert_int_equal(published_at(t, &two, two.hold), at_us);
+    proxy_let_go(rule);
+    assert_int_equal(ring_assert_one_is_refused(&two.ring), 1);
+    assert_true(wait_for_no_keys(t->f->probe));
+}
+
+struct later {
+    struct faults *t;
+    const struct two *two;
+    char hold[HOLD_MAX];
+};
+
+static bool is_published(void *arg)
+{
+    const struct later *later = arg;
+
+    return published_at(later->t, later->two, later->hold) > 0;
+}
+
+/* Another owner of the client waits. With the time of the first one it would be too old. */
+static void a_wait_that_begins_then_gets_a_time_of_its_own(void **state)
+{
+    struct faults *t = *state;
+    struct two two = two_of(t);
+    struct proxy_rule *rule = proxy_each(t->proxy, PROXY_CUT_UNANSWERED, "publish_waits");
+    struct relock_lock *has = fixture_lock(t->f, two.ring.clients[0], "later");
+    struct later later = {.t = t, .two = &two};
+    struct actor *actor = actor_start();
+    long long at_us;
+
+    assert_result(actor_lock(actor, has), RELOCK_OK);
+    copy_hold(t, two.ring.clients[0], "later", later.hold);
+    begin(&two, 0);
+    assert_true(probe_wait_key(t->f->probe, two.hash));
+    at_us = published_at(t, &two, two.hold);
+    actor_begin_lock(actor, two.ring.wants[0]);
+    assert_true(wait_for_waiters(two.ring.clients[0], 2));
+    assert_true(proxy_met(rule, proxy_count(t->proxy, "publish_waits") + 3)); /* 250 ms each */
+    proxy_let_go(rule);
+    assert_true(wait_until(is_published, &later, SOON_MS));
+    assert_true(published_at(t, &two, later.hold) > at_us);
+    assert_int_equal(published_at(t, &two, two.hold), at_us);
+    assert_result(actor_unlock(two.ring.actors[1], two.ring.has[1]), RELOCK_OK);
+    assert_result(actor_result(two.ring.actors[0]), RELOCK_OK);
+    assert_result(actor_unlock(two.ring.actors[0], two.ring.wants[0]), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, two.ring.wants[0]), RELOCK_OK);
+    assert_result(actor_unlock(actor, has), RELOCK_OK);
+    assert_result(actor_unlock(two.ring.actors[0], two.ring.has[0]), RELOCK_OK);
+    assert_true(wait_for_no_keys(t->f->probe));
 }
 
 static void a_look_that_is_cut_off_is_taken_again(void **state)
@@ -168,6 +253,8 @@ int main(void)
         FAULT_TEST(a_hash_that_is_cut_off_is_sent_again),
         FAULT_TEST(a_hash_without_an_answer_is_sent_again),
         FAULT_TEST(a_hash_without_an_answer_keeps_its_beat),
+        FAULT_TEST(a_wait_that_is_sent_again_keeps_its_time),
+        FAULT_TEST(a_wait_that_begins_then_gets_a_time_of_its_own),
         FAULT_TEST(a_look_that_is_cut_off_is_taken_again),
         FAULT_TEST(a_hash_that_is_not_confirmed_proves_nothing),
         FAULT_TEST(a_hash_that_is_gone_comes_back),

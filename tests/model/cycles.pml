@@ -10,6 +10,7 @@
  *   REAL    an owner is refused only if its cycle was there: at one moment each of its locks was in
  *           Redis, held by an owner that waited for the next one
  *   ONCE    a cycle has one victim: none of its other waits was refused for it
+ *   AGE     a wait that Redis has keeps its time, so its cycle keeps its victim
  *
  * What stands for what:
  *
@@ -22,6 +23,9 @@
  *   seeker, look(), further()  relock_chain_follow                    lib/deadlock/chain.c
  *   the end of look()          proofs_conclude                        lib/deadlock/chain.c
  *   same, grown                relock_proof_check                     lib/deadlock/wait_graph.c
+ *
+ * A beat without an answer is sent again, and gives each wait that it brought before the same time.
+ * The library adds no new waits to it; here they get a time of their own.
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
  * Each command of a look is one step, so all may change between two of them. The first look follows
@@ -138,6 +142,7 @@ byte s_owner[LOCKS];              /* of the hold, when its owner began to wait; 
 byte wants[OWNERS];               /* the lock for which it waits, or NONE */
 byte serial[OWNERS];              /* of that wait; 0: it does not wait */
 byte at[OWNERS];                  /* when it was published, as its client knows; 0: it was not */
+bool news[OWNERS];                /* a look is to follow that */
 bool given[OWNERS], refused[OWNERS];
 byte turn[OWNERS];                /* its acquires so far: numbers its holds and waits */
 bool dirty[CLIENTS];
@@ -151,6 +156,9 @@ byte n_timeouts, n_losses, n_unheard, n_beats, n_others, n_lapses;
 inline begin_wait(me, l)
 {
     serial[me] = ID(me); at[me] = 0; wants[me] = l; dirty[CLIENT(me)] = true;
+#ifdef BAD_LOOKS_FIRST
+    news[me] = true;
+#endif
     k = 0;
     do
     :: k == LOCKS -> break
@@ -163,7 +171,7 @@ inline begin_wait(me, l)
 
 inline end_wait(me)
 {
-    serial[me] = 0; at[me] = 0; wants[me] = NONE; dirty[CLIENT(me)] = true;
+    serial[me] = 0; at[me] = 0; wants[me] = NONE; dirty[CLIENT(me)] = true; news[me] = false;
     k = 0;
     do
     :: k == LOCKS -> break
@@ -371,6 +379,7 @@ proctype publisher(byte c)
 {
     byte number[LOCKS], wait[LOCKS], lock[LOCKS], first[LOCKS];
     byte l, o, now;
+    bool again;
 
 end:
     do
@@ -422,20 +431,30 @@ end:
 #endif
             goto next
         :: atomic { true ->                                             /* execute */
-            beat(c); ahead[c] = 0;
+            beat(c); again = (ahead[c] == 0); ahead[c] = 0;
             next_at();
             l = 0;
             do
             :: l == LOCKS -> break
             :: l < LOCKS ->
+                if
+#ifndef BAD_NEW_TIME
+                :: again && wait[l] != 0 && first[l] == 0 && hash_wait[FIELD(c, l)] == wait[l] ->
+                    first[l] = hash_at[FIELD(c, l)]
+#endif
+                :: else -> if :: wait[l] != 0 && first[l] == 0 -> first[l] = now :: else fi
+                fi;
+#if LAPSES == 0
+                assert(wait[l] == 0 || hash_wait[FIELD(c, l)] != wait[l] ||
+                       hash_at[FIELD(c, l)] == first[l]);               /* AGE */
+#endif
                 hash_number[FIELD(c, l)] = number[l];
                 hash_wait[FIELD(c, l)] = wait[l];
                 hash_lock[FIELD(c, l)] = lock[l];
-                if :: wait[l] != 0 && first[l] == 0 -> first[l] = now :: else fi;
                 hash_at[FIELD(c, l)] = first[l];
                 l++
             od;
-            l = 0; now = 0 }
+            l = 0; now = 0; again = false }
         fi;
         if
         :: atomic { n_unheard < UNHEARD && FAILS(c) -> /* the same beat again */
@@ -457,7 +476,11 @@ end:
                     :: o == OWNERS -> break
                     :: o < OWNERS ->
                         if
-                        :: wait[l] != 0 && serial[o] == wait[l] && at[o] == 0 -> at[o] = first[l]
+                        :: wait[l] != 0 && serial[o] == wait[l] && at[o] == 0 ->
+                            at[o] = first[l];
+#ifndef BAD_LOOKS_FIRST
+                            news[o] = true
+#endif
                         :: else
                         fi;
                         o++
@@ -662,19 +685,13 @@ proctype seeker(byte me)
     byte mine, my_serial, my_at, members, steps, l, k, nl, w, a, hc, hn, o, i, asked;
     byte pn[OWNERS], pw[OWNERS], pc[OWNERS], pl[OWNERS];
     byte pa[OWNERS];
-    byte done, done_at;
     short cycle;
     bool found, same, real, over;
 
 end:
     do
-#ifdef BAD_LOOKS_FIRST
-    :: atomic { serial[me] != 0 && serial[me] != done ->
-#else
-    :: atomic { serial[me] != 0 && at[me] != 0 && (serial[me] != done || at[me] != done_at) ->
-#endif
-            my_serial = serial[me]; my_at = at[me]; mine = wants[me]; done = my_serial;
-            done_at = my_at }
+    :: atomic { news[me] ->
+            news[me] = false; my_serial = serial[me]; my_at = at[me]; mine = wants[me] }
         LOOK;
         if
         :: !found -> goto next

@@ -88,6 +88,7 @@ struct relock_published_wait {
     uint64_t serial;                   /* of the waits of this client; 0: it is not in the list */
     uint64_t at_us;    /* since when it is published, on the clock of the server; 0: it is not */
     uint64_t sent;     /* the last beat with which it was sent, before its time was known; or 0 */
+    unsigned hashes;   /* in which it was sent, a bit for each */
     bool is_published; /* some hold of its owner is in `holds` */
     struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
 };

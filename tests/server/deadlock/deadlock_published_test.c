@@ -54,7 +54,7 @@ static void a_hash_shows_what_the_owner_of_a_hold_waits_for(void **state)
     value = probe_text(f->probe, "HGET %s %s", w.hash, field);
     assert_true(strlen(value) > 12);
     assert_string_equal(value + strlen(value) - 12, " hash theirs");
-    assert_int_equal(probe_int(f->probe, "HLEN %s", w.hash), 3);
+    assert_int_equal(probe_int(f->probe, "HLEN %s", w.hash), 4);
     assert_in_range(probe_pttl(f->probe, w.hash), 1, 5000);
     assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
     end_waiting(f, &w);
@@ -376,6 +376,44 @@ static unsigned long published_after(struct fixture *f, struct relock_client *cl
     return after_ms;
 }
 
+/* Another owner waits in the hash of plain locks as well. Its wait ends, and that hash is deleted.
+ */
+static void the_end_of_another_wait_changes_no_time(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
+    struct relock_lock *plain = fixture_lock_of(f, w.client, "plain", relock_plainlock_new);
+    struct relock_how how[2] = {{.wait_ms = RELOCK_FOREVER}, {.wait_ms = RELOCK_FOREVER}};
+    struct actor *other = actor_start();
+    struct beat beat = {f->probe, w.hash, 0};
+    char field[64], tokens[64];
+    long long at_us;
+
+    for (int i = 0; i < 2; i++)
+        assert_result(relock_cancel_new(&how[i].cancel), RELOCK_OK);
+    snprintf(field, sizeof(field), "%s",
+             probe_only_field(f->probe, "mine") + strlen(relock_client_id(w.client)) + 1);
+    actor_begin_acquire(w.actor, w.theirs, &how[0]);
+    assert_true(probe_wait_key(f->probe, w.hash));
+    at_us = probe_int(f->probe, "HGET %s %s", w.hash, field);
+    assert_result(actor_lock(other, plain), RELOCK_OK);
+    snprintf(tokens, sizeof(tokens), "relock_waits:{%.24s}", probe_text(f->probe, "GET plain"));
+    actor_begin_acquire(other, w.theirs, &how[1]);
+    assert_true(probe_wait_key(f->probe, tokens));
+    relock_cancel_fire(how[1].cancel);
+    assert_result(actor_result(other), RELOCK_CANCELLED);
+    assert_true(probe_wait_no_key(f->probe, tokens, SOON_MS));
+    beat.last = beat_now(&beat) + 1;
+    assert_true(wait_until(has_grown, &beat, SOON_MS));
+    assert_int_equal(probe_int(f->probe, "HGET %s %s", w.hash, field), at_us);
+    relock_cancel_fire(how[0].cancel);
+    assert_result(actor_result(w.actor), RELOCK_CANCELLED);
+    assert_result(actor_unlock(other, plain), RELOCK_OK);
+    end_waiting(f, &w);
+    for (int i = 0; i < 2; i++)
+        relock_cancel_free(how[i].cancel);
+}
+
 /* Of some waits, since the first beat may have been missed. */
 static unsigned long soonest_published(struct fixture *f, struct relock_client *client)
 {
@@ -490,6 +528,7 @@ int main(void)
         SERVER_TEST(the_hash_of_a_dead_victim_hides_the_next_one),
         SERVER_TEST(a_proof_that_a_dead_client_holds_up_costs_little),
         SERVER_TEST(a_client_that_is_asked_sends_its_hash_at_once),
+        SERVER_TEST(the_end_of_another_wait_changes_no_time),
         SERVER_TEST(after_a_deadlock_waits_are_published_earlier),
         SERVER_TEST(a_deadlock_changes_no_time_that_the_program_has_set),
         SERVER_TEST(a_user_without_the_right_is_told_once),
