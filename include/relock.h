@@ -596,7 +596,7 @@ struct relock_how {
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
     /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
     struct relock_cancel *cancel_on_lost;
-    uint64_t permits; /* [0] of a semaphore: 1 to RELOCK_PERMITS_MAX, to be set; else 0 */
+    uint64_t permits; /* a semaphore needs 1 to RELOCK_PERMITS_MAX here, all others 0 */
     /* [none] of a semaphore, 16 bytes for each permit: receives their ids in Redis, with RELOCK_OK.
      * For an asynchronous call it must live until the call has ended */
     unsigned char *permit_ids;
@@ -698,12 +698,11 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
 /**
  * Releases one level of the calling thread. The last release frees the lock and wakes waiters.
  *
- * If another thread of this client waits, the release may hand the lock off to it without asking
- * Redis, until `handoff_ms` after Redis granted the lock to this client. Fair, fenced, read/write
- * and red locks are never handed off, and neither are holds with a fixed lease. If the hold was
- * forced open or its key deleted since that grant, such a release does not notice and returns
- * RELOCK_OK. The library renews the hold 5 ms later, or after the renewal in flight. If Redis no
- * longer has it then, the new owner has lost it.
+ * If another thread of this client waits, the release of a reentrant, spin or plain lock without a
+ * fixed lease may hand the lock off to it without asking Redis, until `handoff_ms` after Redis
+ * granted the lock to this client. If the hold was forced open or its key deleted since that grant,
+ * such a release does not notice and returns RELOCK_OK. The library renews the hold 5 ms later, or
+ * after the renewal in flight. If Redis no longer has it then, the new owner has lost it.
  *
  * With `keep_ms`, the last release of a reentrant or spin lock may keep the lock for the next owner
  * of this client. The lock stays until `keep_ms` after Redis granted it, or until a client of
@@ -1733,11 +1732,11 @@ RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *lo
                                                    struct relock_lock **lock);
 
 /**
- * A red lock: one lock on `n` independent servers, 3 to 9 and odd. An owner holds it while it holds
- * a quorum of the members, which is more than half. Each member needs a client of its own. Make
- * these clients with RELOCK_LAZY; otherwise no client can be made for a server that is down. The
- * handles in `locks` may be freed when the call has returned. Without a `lease_ms`, the lease is
- * the shortest `watchdog_timeout_ms` of the clients. The library ignores their `min_replicas`.
+ * A red lock: one lock on `n` independent servers, 3, 5, 7 or 9. An owner holds it while it holds a
+ * quorum of the members, which is more than half. Each member needs a client of its own. Make these
+ * clients with RELOCK_LAZY; otherwise no client can be made for a server that is down. The handles
+ * in `locks` may be freed when the call has returned. Without a `lease_ms`, the lease is the
+ * shortest `watchdog_timeout_ms` of the clients. The library ignores their `min_replicas`.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and
