@@ -1,6 +1,7 @@
 #include "args.h"
 
 #include "statuses.h"
+#include "text.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -14,13 +15,17 @@
 void args_refuse(const struct args *args, const char *format, ...)
 {
     const char *name = args->command->name;
+    char *text;
     va_list list;
 
-    (void)fprintf(stderr, "relock %s: ", name);
     va_start(list, format);
-    (void)vfprintf(stderr, format, list);
+    if (vasprintf(&text, format, list) < 0)
+        text = NULL;
     va_end(list);
+    (void)fprintf(stderr, "relock %s: ", name);
+    text_print(stderr, text ? text : format);
     (void)fprintf(stderr, "; see `relock %s --help`\n", name);
+    free(text);
     exit(STATUS_FAILED);
 }
 
