@@ -22,8 +22,10 @@ static int check_other_side(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
         relock_holds_check_time(acquire->client, hold, relock_clock_now_ms());
     if (hold && hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
+    if (!reads && hold)
+        return relock_acquire_refuse(acquire, "this owner holds the read side; release that first");
     if (!reads)
-        return hold ? RELOCK_E_DEADLOCK : RELOCK_OK;
+        return RELOCK_OK;
     acquire->write_number = hold ? hold->number : 0;
     return RELOCK_OK;
 }
