@@ -92,6 +92,9 @@ static void list_sorts_and_top_counts(void **state)
     end(holder);
     assert_int_equal(tool_wait(waiter), 0);
     assert_true(peer_unlock(f->probe, "a", PEER));
+    tool = tool_start(f, "list", "");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "relock list: the pattern is empty"));
 }
 
 static void nested_waiters_are_those_with_another_lock(void **state)
@@ -413,7 +416,7 @@ static void a_lock_is_no_latch(void **state)
     assert_non_null(strstr(tool_out(tool), "orders  reentrant  held"));
     tool = tool_start(f, "break", "--yes", "--kind", "latch", "orders");
     assert_int_equal(tool_wait(tool), 125);
-    assert_non_null(strstr(tool_err(tool), "`reentrant`"));
+    assert_non_null(strstr(tool_err(tool), "is `reentrant`, and not what --kind says"));
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 

@@ -60,6 +60,15 @@ const char *args_name(const struct args *args, const char *text)
     return text;
 }
 
+const char *args_pattern(const struct args *args, char *const *words)
+{
+    if (words[0] && words[1])
+        args_refuse(args, "one pattern at most");
+    if (words[0] && !*words[0])
+        args_refuse(args, "the pattern is empty; without one, all locks are shown");
+    return words[0] ? words[0] : "*";
+}
+
 uint64_t args_duration(const struct args *args, const char *option, const char *text)
 {
     static const struct {
