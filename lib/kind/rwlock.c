@@ -10,6 +10,8 @@
 #include "lock/hold/holds.h"
 #include "lock/state/keys.h"
 
+#define WHY_READS "this owner holds the read side; release that first"
+
 /* Looks at the owner's hold on the other side: RELOCK_LOST if that is lost. */
 static int check_other_side(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -22,10 +24,8 @@ static int check_other_side(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
         relock_holds_check_time(acquire->client, hold, relock_clock_now_ms());
     if (hold && hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
-    if (!reads && hold)
-        return relock_acquire_refuse(acquire, "this owner holds the read side; release that first");
     if (!reads)
-        return RELOCK_OK;
+        return hold ? relock_acquire_refuse(acquire, WHY_READS) : RELOCK_OK;
     acquire->write_number = hold ? hold->number : 0;
     return RELOCK_OK;
 }
