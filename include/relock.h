@@ -61,7 +61,7 @@
  *     RELOCK_E_DEADLOCK     called from a callback of this library, where no call may block
  *     RELOCK_E_INVALID      a NULL handle; or a bad argument, which the client's log names
  *
- * No call sets errno, none is a cancellation point, and no signal interrupts one.
+ * No call sets errno or raises SIGPIPE, none is a cancellation point, and no signal interrupts one.
  *
  * Time. All times are in milliseconds on a monotonic clock, so changing the date has no effect.
  *
