@@ -628,15 +628,17 @@ struct relock_grant {
  * `command_timeout_ms` of a retry.
  *
  * Threads: any; asks Redis; waits.
- * Returns: RELOCK_OK          held, with one more level
- *          RELOCK_LOST        this owner still has levels of a lost hold: release them all first
- *          RELOCK_E_REPLICAS  not held, or no further level: fewer than `min_replicas` acknowledged
- *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
- *                             holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
- *                             close a cycle of owners that wait for each other: release the locks
- *                             of this owner, pause, and start again. The library finds a cycle at
- *                             once if all its owners are of this client and none waits for permits,
- *                             else after `deadlock_ms`
+ * Returns: RELOCK_OK            held, with one more level
+ *          RELOCK_LOST          this owner still has levels of a lost hold: release them all first
+ *          RELOCK_E_REPLICAS    not held, or no further level: fewer than `min_replicas` have
+ *                               acknowledged
+ *          RELOCK_E_DEADLOCK    also: the owner holds the read side and acquires the write side, or
+ *                               holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
+ *                               close a cycle of owners that wait for each other: release the locks
+ *                               of this owner, pause, and start again. The library finds a cycle at
+ *                               once if all its owners are of this client and none waits for
+ *                               permits, else after `deadlock_ms`
+ *          RELOCK_E_NO_PERMITS  of a semaphore: its number was never set, or it was deleted
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
  */
@@ -687,7 +689,8 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *          RELOCK_TIMEOUT     as relock_timedlock
  *          RELOCK_CANCELLED   not held: `cancel` fired, before or during the call
  *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is from 1
- *                             to 29 or above ten years
+ *                             to 29 or above ten years; of a semaphore, `permits` is 0, above N or
+ *                             above RELOCK_PERMITS_MAX
  *          *grant is written at every return; unless RELOCK_OK it is all 0, except `failed_member`
  */
 RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
@@ -1645,9 +1648,6 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * relock_is_locked() says whether any is out. relock_force_unlock() takes back the permits of that
  * one acquire: call it again for the next one, or relock_force_unlock_permit() for another one.
  *
- * An acquire also returns RELOCK_E_NO_PERMITS if N was never set, or if the semaphore is deleted
- * during the wait; and RELOCK_E_INVALID if `permits` is 0, above N or above RELOCK_PERMITS_MAX.
- *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.
  */
@@ -1672,7 +1672,8 @@ RELOCK_API int relock_semaphore_init(struct relock_lock *lock, uint64_t n, bool 
 /**
  * Sets the number of permits N of a semaphore, whether it was set before or not, like Redisson's
  * setPermits(): those that are out count. If more are out than `n`, their owners keep them, and
- * `n_free` is negative until enough of them are released. 0 is allowed: nobody gets a permit.
+ * `n_free` is negative until enough of them are released. An acquire of more than `n`, with 0 each
+ * acquire, returns RELOCK_E_INVALID, also if it is waiting.
  *
  * Threads: any; asks Redis.
  * Returns: as relock_semaphore_init.
