@@ -50,7 +50,7 @@ static void a_server_out_of_memory_ends_no_hold_of_any_kind(void **state)
         assert_result(relock_lock(locks[i]), RELOCK_OK);
     }
     set_max_memory(t, "1");
-    assert_true(wait_for_renewals(client, stats_of(client).renewed, 7 * 5)); /* over a lease */
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 7 * 4)); /* over a lease */
     for (int i = 0; i < 7; i++) {
         assert_result(relock_unlock(locks[i]), RELOCK_OK);
         relock_lock_free(locks[i]);
