@@ -61,7 +61,7 @@
  *     RELOCK_E_DEADLOCK     called from a callback of this library, where no call may block
  *     RELOCK_E_INVALID      a NULL handle; or a bad argument, which the client's log names
  *
- * No call sets errno, none is a cancellation point, and no signal interrupts one.
+ * No call sets errno or raises SIGPIPE, none is a cancellation point, and no signal interrupts one.
  *
  * Time. All times are in milliseconds on a monotonic clock, so changing the date has no effect.
  *
@@ -596,7 +596,7 @@ struct relock_how {
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
     /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
     struct relock_cancel *cancel_on_lost;
-    uint64_t permits; /* [0] of a semaphore: 1 to RELOCK_PERMITS_MAX, to be set; else 0 */
+    uint64_t permits; /* a semaphore needs 1 to RELOCK_PERMITS_MAX here, all others 0 */
     /* [none] of a semaphore, 16 bytes for each permit: receives their ids in Redis, with RELOCK_OK.
      * For an asynchronous call it must live until the call has ended */
     unsigned char *permit_ids;
@@ -628,15 +628,17 @@ struct relock_grant {
  * `command_timeout_ms` of a retry.
  *
  * Threads: any; asks Redis; waits.
- * Returns: RELOCK_OK          held, with one more level
- *          RELOCK_LOST        this owner still has levels of a lost hold: release them all first
- *          RELOCK_E_REPLICAS  not held, or no further level: fewer than `min_replicas` acknowledged
- *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
- *                             holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
- *                             close a cycle of owners that wait for each other: release the locks
- *                             of this owner, pause, and start again. The library finds a cycle at
- *                             once if all its owners are of this client and none waits for permits,
- *                             else after `deadlock_ms`
+ * Returns: RELOCK_OK            held, with one more level
+ *          RELOCK_LOST          this owner still has levels of a lost hold: release them all first
+ *          RELOCK_E_REPLICAS    not held, or no further level: fewer than `min_replicas` have
+ *                               acknowledged
+ *          RELOCK_E_DEADLOCK    also: the owner holds the read side and acquires the write side, or
+ *                               holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
+ *                               close a cycle of owners that wait for each other: release the locks
+ *                               of this owner, pause, and start again. The library finds a cycle at
+ *                               once if all its owners are of this client and none waits for
+ *                               permits, else after `deadlock_ms`
+ *          RELOCK_E_NO_PERMITS  of a semaphore: its number was never set, or it was deleted
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
  */
@@ -687,7 +689,8 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *          RELOCK_TIMEOUT     as relock_timedlock
  *          RELOCK_CANCELLED   not held: `cancel` fired, before or during the call
  *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is from 1
- *                             to 29 or above ten years
+ *                             to 29 or above ten years; of a semaphore, `permits` is 0, above N or
+ *                             above RELOCK_PERMITS_MAX
  *          *grant is written at every return; unless RELOCK_OK it is all 0, except `failed_member`
  */
 RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
@@ -698,12 +701,11 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
 /**
  * Releases one level of the calling thread. The last release frees the lock and wakes waiters.
  *
- * If another thread of this client waits, the release may hand the lock off to it without asking
- * Redis, until `handoff_ms` after Redis granted the lock to this client. Fair, fenced, read/write
- * and red locks are never handed off, and neither are holds with a fixed lease. If the hold was
- * forced open or its key deleted since that grant, such a release does not notice and returns
- * RELOCK_OK. The library renews the hold 5 ms later, or after the renewal in flight. If Redis no
- * longer has it then, the new owner has lost it.
+ * If another thread of this client waits, the release of a reentrant, spin or plain lock without a
+ * fixed lease may hand the lock off to it without asking Redis, until `handoff_ms` after Redis
+ * granted the lock to this client. If the hold was forced open or its key deleted since that grant,
+ * such a release does not notice and returns RELOCK_OK. The library renews the hold 5 ms later, or
+ * after the renewal in flight. If Redis no longer has it then, the new owner has lost it.
  *
  * With `keep_ms`, the last release of a reentrant or spin lock may keep the lock for the next owner
  * of this client. The lock stays until `keep_ms` after Redis granted it, or until a client of
@@ -1646,9 +1648,6 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * relock_is_locked() says whether any is out. relock_force_unlock() takes back the permits of that
  * one acquire: call it again for the next one, or relock_force_unlock_permit() for another one.
  *
- * An acquire also returns RELOCK_E_NO_PERMITS if N was never set, or if the semaphore is deleted
- * during the wait; and RELOCK_E_INVALID if `permits` is 0, above N or above RELOCK_PERMITS_MAX.
- *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.
  */
@@ -1673,7 +1672,8 @@ RELOCK_API int relock_semaphore_init(struct relock_lock *lock, uint64_t n, bool 
 /**
  * Sets the number of permits N of a semaphore, whether it was set before or not, like Redisson's
  * setPermits(): those that are out count. If more are out than `n`, their owners keep them, and
- * `n_free` is negative until enough of them are released. 0 is allowed: nobody gets a permit.
+ * `n_free` is negative until enough of them are released. An acquire of more than `n`, with 0 each
+ * acquire, returns RELOCK_E_INVALID, also if it is waiting.
  *
  * Threads: any; asks Redis.
  * Returns: as relock_semaphore_init.
@@ -1733,11 +1733,11 @@ RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *lo
                                                    struct relock_lock **lock);
 
 /**
- * A red lock: one lock on `n` independent servers, 3 to 9 and odd. An owner holds it while it holds
- * a quorum of the members, which is more than half. Each member needs a client of its own. Make
- * these clients with RELOCK_LAZY; otherwise no client can be made for a server that is down. The
- * handles in `locks` may be freed when the call has returned. Without a `lease_ms`, the lease is
- * the shortest `watchdog_timeout_ms` of the clients. The library ignores their `min_replicas`.
+ * A red lock: one lock on `n` independent servers, 3, 5, 7 or 9. An owner holds it while it holds a
+ * quorum of the members, which is more than half. Each member needs a client of its own. Make these
+ * clients with RELOCK_LAZY; otherwise no client can be made for a server that is down. The handles
+ * in `locks` may be freed when the call has returned. Without a `lease_ms`, the lease is the
+ * shortest `watchdog_timeout_ms` of the clients. The library ignores their `min_replicas`.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new, and

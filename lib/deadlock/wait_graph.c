@@ -524,11 +524,11 @@ void relock_proof_explain(const struct relock_proof *proof, const struct relock_
         const struct relock_graph_wait *at = &graph->waits[wait_behind(proof, step, wait)];
         bool is_last = proof->steps[step].behind == NONE || named == NAMED_MAX;
 
-        len += (size_t)snprintf(out + len, size - len, "%.40s%s",
-                                named == NAMED_MAX
-                                    ? "another lock of this cycle"
-                                    : relock_log_name(graph->locks[at->lock].name, name),
-                                is_last ? "; release that and start again" : ", for which ");
+        len += (size_t)snprintf(
+            out + len, size - len, "%.40s%s",
+            named == NAMED_MAX ? "another lock of this cycle"
+                               : relock_log_name(graph->locks[at->lock].name, name),
+            is_last ? "; release this owner's locks and start again" : ", for which ");
         if (is_last || len >= size)
             break;
         len += (size_t)write_owner(at, out + len, size - len);

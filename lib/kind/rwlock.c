@@ -10,6 +10,8 @@
 #include "lock/hold/holds.h"
 #include "lock/state/keys.h"
 
+#define WHY_READS "this owner holds the read side; release that first"
+
 /* Looks at the owner's hold on the other side: RELOCK_LOST if that is lost. */
 static int check_other_side(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -23,7 +25,7 @@ static int check_other_side(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
     if (hold && hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
     if (!reads)
-        return hold ? RELOCK_E_DEADLOCK : RELOCK_OK;
+        return hold ? relock_acquire_refuse(acquire, WHY_READS) : RELOCK_OK;
     acquire->write_number = hold ? hold->number : 0;
     return RELOCK_OK;
 }

@@ -66,7 +66,6 @@ static void a_name_that_no_lock_can_have_is_refused(void **state)
     assert_tool(f, 0, "run", longest, "true");
 }
 
-/* Its output must not go to a connection that got the number of stdout. */
 /* The name may come from a request. */
 static void a_name_cannot_write_to_the_terminal(void **state)
 {
@@ -84,6 +83,10 @@ static void a_name_cannot_write_to_the_terminal(void **state)
     assert_int_equal(tool_wait(tool), 125);
     assert_null(strchr(tool_err(tool), '\033'));
     assert_int_equal(probe_int(f->probe, "DEL %s", name), 1);
+    tool = tool_start(f, "run", "--wait", name, "orders", "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "`a\\x1b]0;title\\x07\\x0ab` is no time"));
+    assert_null(strchr(tool_err(tool), '\033'));
 }
 
 static void several_locks_are_held_together(void **state)
@@ -266,6 +269,17 @@ static void a_lock_of_another_library_is_named_as_there(void **state)
     assert_null(strstr(tool_err(tool), "relock_plainlock_like"));
     assert_tool(f, 125, "run", "--plain", "--like", "redis-py", "orders", "true");
     assert_tool(f, 125, "run", "--like", "redis-py", "--fair", "orders", "true");
+
+    /* Its key is not the name: what the name has is no obstacle. */
+    probe_int(f->probe, "RPUSH orders x");
+    probe_int(f->probe, "HSET lock:orders a 1");
+    tool = tool_start(f, "run", "--like", "python-redis-lock", "orders", "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_null(strstr(tool_err(tool), "delete the key"));
+    assert_non_null(strstr(tool_err(tool), "lock:orders: "));
+    probe_int(f->probe, "DEL lock:orders");
+    assert_tool(f, 0, "run", "--like", "python-redis-lock", "orders", "true");
+    probe_int(f->probe, "DEL orders");
 }
 
 static void a_held_lock_has_a_status_that_can_be_chosen(void **state)

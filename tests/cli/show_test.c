@@ -49,7 +49,7 @@ static void status_shows_the_holder_and_whether_all_are_held(void **state)
 static void json_is_for_programs_whatever_a_name_has(void **state)
 {
     struct fixture *f = *state;
-    const char *const name = "a\"b\\c\x01\xff\xc3\xa9";
+    const char *const name = "a\"b\\c\x01\x7f\xc2\x9b\xff\xc3\xa9";
     struct tool *tool;
 
     assert_true(peer_lock(f->probe, name, PEER, LEASE_MS));
@@ -60,12 +60,14 @@ static void json_is_for_programs_whatever_a_name_has(void **state)
     tool = tool_start(f, "list", "--json");
     assert_int_equal(tool_wait(tool), 0);
     assert_true(tool_printed_json(tool));
+    assert_non_null(
+        strstr(tool_out(tool), "\"a\\\"b\\\\c\\u0001\\u007f\\u009b\xef\xbf\xbd\xc3\xa9\""));
     tool = tool_start(f, "waiters", "--json");
     assert_int_equal(tool_wait(tool), 0);
     assert_true(tool_printed_json(tool));
     tool = tool_start(f, "list");
     assert_int_equal(tool_wait(tool), 0);
-    assert_non_null(strstr(tool_out(tool), "a\"b\\c\\x01\\xff\xc3\xa9"));
+    assert_non_null(strstr(tool_out(tool), "a\"b\\c\\x01\\x7f\\xc2\\x9b\\xff\xc3\xa9"));
     assert_true(peer_unlock(f->probe, name, PEER));
 }
 
@@ -90,6 +92,9 @@ static void list_sorts_and_top_counts(void **state)
     end(holder);
     assert_int_equal(tool_wait(waiter), 0);
     assert_true(peer_unlock(f->probe, "a", PEER));
+    tool = tool_start(f, "list", "");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "relock list: the pattern is empty"));
 }
 
 static void nested_waiters_are_those_with_another_lock(void **state)
@@ -411,7 +416,7 @@ static void a_lock_is_no_latch(void **state)
     assert_non_null(strstr(tool_out(tool), "orders  reentrant  held"));
     tool = tool_start(f, "break", "--yes", "--kind", "latch", "orders");
     assert_int_equal(tool_wait(tool), 125);
-    assert_non_null(strstr(tool_err(tool), "`reentrant`"));
+    assert_non_null(strstr(tool_err(tool), "is `reentrant`, and not what --kind says"));
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
@@ -523,6 +528,19 @@ static void a_semaphore_without_its_number_is_not_free(void **state)
     assert_tool(f, 0, "break", "--yes", "jobs");
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+/* Whoever made the key chose the name, and somebody copies the command. */
+static void a_command_to_copy_is_quoted_for_the_shell(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_int(f->probe, "ZADD %s 99999999999999 " PEER_PERMIT, "{a'b $(id)}:timeout");
+    tool = tool_start(f, "status", "a'b $(id)");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "--set-permits N 'a'\\''b $(id)' -- true\n"));
+    probe_int(f->probe, "DEL %s", "{a'b $(id)}:timeout");
 }
 
 static void break_takes_permits_back(void **state)
@@ -730,6 +748,7 @@ int main(void)
         TOOL_TEST(watch_counts_a_latch_and_permits),
         TOOL_TEST(watch_prints_no_renewals_of_permits),
         TOOL_TEST(a_semaphore_without_its_number_is_not_free),
+        TOOL_TEST(a_command_to_copy_is_quoted_for_the_shell),
         TOOL_TEST(break_takes_permits_back),
         TOOL_TEST(break_says_that_it_does_not_see_all_permits),
         TOOL_TEST(break_takes_permits_with_ids_of_any_length_back),

@@ -71,6 +71,9 @@ with_its_data()
     cmp LICENSE "$prefix/share/doc/relock/LICENSE"
     cmp lib/relock.supp "$prefix/share/relock/relock.supp"
     diff -r -x meson.build docs "$prefix/share/doc/relock/docs"
+    while read -r page; do
+        cmp "$page" "$prefix/share/doc/relock/$page"
+    done < <(find lib -name README.md)
 }
 
 with_its_data

@@ -3,6 +3,7 @@
 #include "rights.h"
 #include "session.h"
 #include "statuses.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,27 +107,13 @@ static void print_for_redis(const char *word)
     (void)putchar('"');
 }
 
-static void print_for_shell(const char *word)
-{
-    (void)putchar('\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            (void)fputs("'\\''", stdout);
-        else
-            (void)putchar(*word);
-    (void)putchar('\'');
-}
-
 static void print_word(const struct acl *acl, const char *word)
 {
     (void)putchar(' ');
-    if (!acl->is_for_shell)
-        print_for_redis(word);
-    else if (word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                               "_+-.,:/@%=")])
-        print_for_shell(word);
+    if (acl->is_for_shell)
+        text_print_word(stdout, word);
     else
-        (void)fputs(word, stdout);
+        print_for_redis(word);
 }
 
 static int run_acl(const struct command *self, int argc, char **argv)

@@ -1,6 +1,7 @@
 #include "args.h"
 
 #include "statuses.h"
+#include "text.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -14,13 +15,17 @@
 void args_refuse(const struct args *args, const char *format, ...)
 {
     const char *name = args->command->name;
+    char *text;
     va_list list;
 
-    (void)fprintf(stderr, "relock %s: ", name);
     va_start(list, format);
-    (void)vfprintf(stderr, format, list);
+    if (vasprintf(&text, format, list) < 0)
+        text = NULL;
     va_end(list);
+    (void)fprintf(stderr, "relock %s: ", name);
+    text_print(stderr, text ? text : format);
     (void)fprintf(stderr, "; see `relock %s --help`\n", name);
+    free(text);
     exit(STATUS_FAILED);
 }
 
@@ -53,6 +58,15 @@ const char *args_name(const struct args *args, const char *text)
     if (!*text || strlen(text) > ARGS_NAME_MAX)
         args_refuse(args, "the name of a lock has 1 to %d bytes", ARGS_NAME_MAX);
     return text;
+}
+
+const char *args_pattern(const struct args *args, char *const *words)
+{
+    if (words[0] && words[1])
+        args_refuse(args, "one pattern at most");
+    if (words[0] && !*words[0])
+        args_refuse(args, "the pattern is empty; without one, all locks are shown");
+    return words[0] ? words[0] : "*";
 }
 
 uint64_t args_duration(const struct args *args, const char *option, const char *text)

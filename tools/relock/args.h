@@ -48,6 +48,10 @@ void args_take(struct args *args, int letter);
 /* Returns the name of a lock, or exits if no lock can have it. */
 const char *args_name(const struct args *args, const char *text);
 
+/* Returns the only word, a pattern; `*` if there is none. Exits if it is empty, as from a variable
+ * that is not set, or not the only one. */
+const char *args_pattern(const struct args *args, char *const *words);
+
 /* Exits with STATUS_FAILED and a line that names the command and its --help. */
 void args_refuse(const struct args *args, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));

@@ -294,13 +294,14 @@ static void refuse_what_cannot_be(const struct breaking *breaking)
     const struct args *args = &breaking->args;
     struct lock_row *row = breaking->row;
 
-    if (!lock_row_say(row, breaking->said))
-        args_refuse(args, "this name has no such key: it is `%s`", lock_row_kind(row));
     if (row->kind == RELOCK_KIND_OTHER)
         args_refuse(args, "the key of this name is no lock");
     if (row->kind == RELOCK_KIND_FOREIGN)
         args_refuse(args, "this lock is of a library whose locks relock cannot release; delete its "
                           "key (DEL) if its holder is gone");
+    if (!lock_row_say(row, breaking->said))
+        args_refuse(args, "the key of this name is `%s`, and not what --kind says",
+                    lock_row_kind(row));
     if (lock_row_is_unsaid(row))
         args_refuse(args,
                     "the key of this name is the number %lld: of a latch, a semaphore, a plain "

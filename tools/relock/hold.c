@@ -243,6 +243,8 @@ const char *hold_obstacle(const struct hold *hold)
     struct lock_list list = {0};
     const char *obstacle = NULL;
 
+    if (hold->options->like) /* its key is not the name; the log says what is wrong */
+        return NULL;
     if (lock_list_find_name(&list, hold->client, hold_title(hold)) == RELOCK_OK)
         obstacle = obstacle_of(hold, list.rows[0].kind);
     lock_list_free(&list);

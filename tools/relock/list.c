@@ -10,9 +10,7 @@ static const char *read_options(struct args *args, int argc, char **argv)
 
     while ((letter = getopt_long(argc, argv, ARGS_LETTERS, known, NULL)) >= 0)
         args_take(args, letter);
-    if (optind + 1 < argc)
-        args_refuse(args, "one pattern at most");
-    return optind < argc ? argv[optind] : "*";
+    return args_pattern(args, argv + optind);
 }
 
 static int run_list(const struct command *self, int argc, char **argv)

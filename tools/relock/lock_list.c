@@ -426,14 +426,16 @@ static void print_guesses(const struct lock_row *row)
 /* For people: what is wrong with a semaphore, and what to do. */
 static void print_remedy(const struct lock_row *row)
 {
-    text_print(stdout, row->name);
+    char *name = must(text_escape(row->name));
+
     (void)printf(
-        ": its number of permits is missing while %llu are out: its key was deleted, or has "
+        "%s: its number of permits is missing while %llu are out: its key was deleted, or has "
         "expired.\n  Until it is set again, nobody gets a permit. To set it to N:\n  "
         "relock run -n --set-permits N ",
-        (unsigned long long)row->n_out);
-    text_print(stdout, row->name);
+        name, (unsigned long long)row->n_out);
+    text_print_word(stdout, name); /* whoever made the key chose its name */
     (void)puts(" -- true");
+    free(name);
 }
 
 static int print(const struct lock_list *list, size_t n, bool is_json, bool in_full, bool is_line)

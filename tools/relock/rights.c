@@ -105,7 +105,7 @@ void rights_refuse_kind(const struct args *args, const char *name)
     for (size_t i = 0; i < N_ROWS && table[i].use != PART; i++)
         (void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
                        i > 0 ? ", " : "", table[i].name);
-    args_refuse(args, "`%s` is no kind of lock, such as %s", name, known);
+    args_refuse(args, "`%s` is no kind of lock. The kinds are %s", name, known);
 }
 
 /* Redis refuses rights with a space, for which any character stands then. */

@@ -65,6 +65,22 @@ void text_print(FILE *out, const char *text)
     free(escaped);
 }
 
+void text_print_word(FILE *out, const char *word)
+{
+    if (*word && !word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                    "_+-.,:/@%=")]) {
+        (void)fputs(word, out);
+        return;
+    }
+    (void)putc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            (void)fputs("'\\''", out);
+        else
+            (void)putc(*word, out);
+    (void)putc('\'', out);
+}
+
 void text_begin(const char *command, const char *about)
 {
     flockfile(stderr);
@@ -94,8 +110,8 @@ char *text_json(const char *text)
             at = stpcpy(at, "\xef\xbf\xbd");
         else if (*text == '"' || *text == '\\')
             at += sprintf(at, "\\%c", *text);
-        else if (*bytes < ' ')
-            at += sprintf(at, "\\u%04x", *bytes);
+        else if (is_control(bytes))
+            at += sprintf(at, "\\u%04x", bytes[n - 1]);
         else
             at = mempcpy(at, text, n);
         text += n > 0 ? n : 1;

@@ -12,6 +12,9 @@ char *text_escape(const char *text);
 /* Prints the text in this form. */
 void text_print(FILE *out, const char *text);
 
+/* Prints a word of a command, quoted for a shell if it needs that. */
+void text_print_word(FILE *out, const char *word);
+
 /* Begins a line on stderr: "relock COMMAND: ABOUT: ", the second one in this form. Until
  * text_end(), other threads wait to write there. */
 void text_begin(const char *command, const char *about);

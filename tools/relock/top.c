@@ -36,9 +36,7 @@ static void read_options(struct top *top, int argc, char **argv)
             top->is_once = true;
         else
             args_take(&top->args, letter);
-    if (optind + 1 < argc)
-        args_refuse(&top->args, "one pattern at most");
-    top->pattern = optind < argc ? argv[optind] : "*";
+    top->pattern = args_pattern(&top->args, argv + optind);
     top->is_once |= top->args.is_json || !isatty(STDOUT_FILENO);
 }
 

@@ -121,7 +121,9 @@ static int check_own_permits(struct relock_acquire *acquire) RELOCK_REQUIRES(acq
     relock_holds_check_time(acquire->client, hold, relock_acquire_now_ms(acquire));
     if (hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
-    return acquire->how->flags & RELOCK_NON_REENTRANT ? RELOCK_E_DEADLOCK : RELOCK_OK;
+    if (acquire->how->flags & RELOCK_NON_REENTRANT)
+        return relock_acquire_refuse(acquire, RELOCK_WHY_NESTED);
+    return RELOCK_OK;
 }
 
 int relock_take_join(struct relock_acquire *acquire)

@@ -10,6 +10,12 @@ void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
     (void)snprintf(acquire->why, sizeof(acquire->why), "%s", why);
 }
 
+int relock_acquire_refuse(struct relock_acquire *acquire, const char *why)
+{
+    relock_acquire_keep_why(acquire, why);
+    return RELOCK_E_DEADLOCK;
+}
+
 uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t now_ms)
 {
     return relock_clock_later(relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS),

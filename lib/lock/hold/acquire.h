@@ -102,4 +102,9 @@ static inline uint64_t relock_acquire_n_permits(const struct relock_acquire *acq
 /* Keeps the reason of a failure for the log. */
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);
 
+/* The call would wait for its own owner, which has what `why` says. Returns RELOCK_E_DEADLOCK. */
+int relock_acquire_refuse(struct relock_acquire *acquire, const char *why);
+
+#define RELOCK_WHY_NESTED "this owner holds it already (RELOCK_NON_REENTRANT)"
+
 #endif

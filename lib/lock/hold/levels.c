@@ -117,7 +117,7 @@ int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *
         return RELOCK_LOST;
     }
     if (acquire->how->flags & RELOCK_NON_REENTRANT)
-        return RELOCK_E_DEADLOCK;
+        return relock_acquire_refuse(acquire, RELOCK_WHY_NESTED);
     relock_levels_begin(hold, acquire->lease_ms);
     return RELOCK_OK;
 }

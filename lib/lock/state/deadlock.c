@@ -126,7 +126,8 @@ STEP void explain(const struct search *search, char why[RELOCK_WHY_MAX])
         at = met->held_before;
     }
     if (len < RELOCK_WHY_MAX)
-        (void)snprintf(why + len, RELOCK_WHY_MAX - len, "%s; release that and start again",
+        (void)snprintf(why + len, RELOCK_WHY_MAX - len,
+                       "%s; release this owner's locks and start again",
                        at ? "another lock of this cycle" : "");
 }
 

@@ -52,9 +52,9 @@ static void the_log_names_the_locks_and_clients_of_the_cycle(void **state)
     ring_close(&ring);
     cycle = ring_assert_one_is_refused(&ring) == 0
                 ? "this owner holds ring:0, for which client shop-1 waits, who holds ring:1; "
-                  "release that"
+                  "release this owner's locks"
                 : "this owner holds ring:1, for which client shop-0 waits, who holds ring:0; "
-                  "release that";
+                  "release this owner's locks";
     assert_true(log_wait(f->log, cycle, SOON_MS));
     assert_int_equal(log_count(f->log, cycle), 1);
     assert_int_equal(log_count(f->log, "deadlock"), 1);

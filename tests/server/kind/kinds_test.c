@@ -156,6 +156,7 @@ static void a_second_level_is_refused_to_a_non_reentrant_call(void **state)
         assert_int_equal(grant.hold_count, 1);
         calls = probe_script_calls(f->probe);
         assert_result(relock_acquire(lock, &once, &grant), RELOCK_E_DEADLOCK);
+        assert_true(log_wait_least(f->log, "this owner holds it already", 1, SOON_MS));
         assert_int_equal(grant.hold_count, 0);
         assert_result(relock_acquire(lock, &forever, &grant), RELOCK_E_DEADLOCK);
         assert_int_equal(grant.owner, 0);

@@ -19,6 +19,7 @@ static void readers_hold_the_lock_together(void **state)
     assert_result(actor_trylock(actor, ours.read), RELOCK_OK);
     assert_result(relock_trylock(theirs.read), RELOCK_OK);
     assert_result(relock_trylock(theirs.write), RELOCK_E_DEADLOCK);
+    assert_true(log_wait_n(f->log, "holds the read side; release that first", 1, SOON_MS));
     assert_result(actor_unlock(actor, ours.read), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_result(relock_unlock(theirs.read), RELOCK_OK);

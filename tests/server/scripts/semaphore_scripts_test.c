@@ -218,6 +218,19 @@ static void permits_come_back_without_memory(void **state)
     end_with(f, N + 1);
 }
 
+static void permits_are_renewed_without_memory(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_with(f, N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    assert_int_equal(probe_int(f->probe, "CONFIG SET maxmemory 1"), 0);
+    assert_int_equal(renew(f, TWO("a"), "60000"), 1);
+    assert_int_equal(probe_int(f->probe, "CONFIG SET maxmemory 0"), 0);
+    assert_int_equal(release(f, TWO("a")), 1);
+    end_with(f, N);
+}
+
 /* A user without one right adds no permits. */
 static void a_permit_comes_back_once(void **state)
 {
@@ -415,6 +428,7 @@ int main(void)
         SERVER_TEST(the_set_lives_as_long_as_the_number),
         SERVER_TEST(a_release_makes_no_semaphore),
         SERVER_TEST(permits_come_back_without_memory),
+        SERVER_TEST(permits_are_renewed_without_memory),
         SERVER_TEST(a_permit_comes_back_once),
         SERVER_TEST(permits_that_are_out_count_when_the_number_is_set_first),
         SERVER_TEST(reading_publishes_only_what_came_back),

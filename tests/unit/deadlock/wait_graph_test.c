@@ -174,7 +174,7 @@ static void the_log_says_who_waits_for_what(void **state)
     assert_non_null(proof);
     relock_proof_explain(proof, &graph, us, text, sizeof(text));
     assert_string_equal(text, "this owner holds a, for which client them waits, who holds b; "
-                              "release that and start again");
+                              "release this owner's locks and start again");
     free(proof);
 }
 
@@ -315,7 +315,8 @@ static void a_crowd_that_wants_more_permits_is_a_deadlock(void **state)
     victim = look_at_a_crowd(256);
     assert_int_equal(relock_proof_check(proof, &graph, victim), RELOCK_PROOF_OPEN);
     relock_proof_explain(proof, &graph, victim, text, sizeof(text));
-    assert_string_equal(text, "this owner holds permits; release that and start again");
+    assert_string_equal(text,
+                        "this owner holds permits; release this owner's locks and start again");
     victim = look_at_a_crowd(256);
     graph.holds[100].n = 0;
     assert_int_equal(relock_proof_check(proof, &graph, victim), RELOCK_PROOF_GONE);
