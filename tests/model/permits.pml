@@ -35,8 +35,8 @@
  * break, commands without an answer, several threads of a client), and leases that are renewed.
  *
  * Budgets: T0..T2 acquires of the clients, of W0..W2 permits; PERMITS; STOPS, KILLS, CANCELS; SETS of one
- * permit less; R acquires of Redisson; RECHECKS of a client that nobody has told of something. -DPROMPT: permits are kept for a client until it asks, unless it is dead. -DBAD_*: a rule
- * left out.
+ * permit less; R acquires of Redisson; RECHECKS of a client that nobody has told of
+ * something. -DPROMPT: permits are kept for a client until it asks, unless it is dead. -DBAD_*: a rule left out.
  */
 #ifndef PERMITS
 #define PERMITS 2
@@ -87,6 +87,7 @@ byte line[3] = NOBODY;
 byte told = NOBODY, needer = NOBODY, need, first = NOBODY;
 bool kept, inboxed[3];
 byte out[3], foreign_out;
+bool mute; /* the script publishes in a form that reaches nobody */
 
 /* Messages in flight. */
 bool m_now[3], m_first[3], m_free[3];
@@ -95,9 +96,14 @@ bool m_now[3], m_first[3], m_free[3];
 mtype = { LEFT, BEHIND, FIRST, LISTENING };
 mtype state[3] = LEFT;
 bool waits[3], asking[3], pending[3], heard[3], dead[3], leaving[3], cancelled[3], knows_lease[3];
+#ifdef BAD_FORM_IS_CHOSEN_TOO_EARLY
+bool has_asked[3];
+#endif
 byte stops, kills, cancels, sets, rechecks;
 
 /* ---- scripts ------------------------------------------------------------------------------- */
+
+#define HEARS(c) (inboxed[c] && !mute)
 
 #define IS_IN(c) (line[0] == c || line[1] == c || line[2] == c)
 
@@ -127,14 +133,14 @@ inline join(c)
 
 inline tell_first(c)
 {
-    if :: inboxed[c] && !dead[c] -> m_first[c] = true :: else fi
+    if :: HEARS(c) && !dead[c] -> m_first[c] = true :: else fi
 }
 
 inline publish()
 {
-    if :: state[0] == LISTENING && !dead[0] -> m_free[0] = true :: else fi;
-    if :: state[1] == LISTENING && !dead[1] -> m_free[1] = true :: else fi;
-    if :: state[2] == LISTENING && !dead[2] -> m_free[2] = true :: else fi
+    if :: state[0] == LISTENING && !dead[0] && !mute -> m_free[0] = true :: else fi;
+    if :: state[1] == LISTENING && !dead[1] && !mute -> m_free[1] = true :: else fi;
+    if :: state[2] == LISTENING && !dead[2] && !mute -> m_free[2] = true :: else fi
 }
 
 #define NEED(c) (needer == c -> need : 1)
@@ -144,8 +150,8 @@ inline tell_first_at(p)
 {
     do
     :: line[p] == NOBODY || line[p] == first -> break
-    :: line[p] != NOBODY && line[p] != first && inboxed[line[p]] -> tell_first(line[p]); break
-    :: line[p] != NOBODY && line[p] != first && !inboxed[line[p]] ->
+    :: line[p] != NOBODY && line[p] != first && HEARS(line[p]) -> tell_first(line[p]); break
+    :: line[p] != NOBODY && line[p] != first && !HEARS(line[p]) ->
         if :: p == 0 -> drop_first() :: p == 1 -> line[1] = line[2]; line[2] = NOBODY fi
     od
 }
@@ -162,13 +168,13 @@ inline serve()
     fi;
     do
     :: line[0] == NOBODY || told == line[0] || free <= 0 -> break
-    :: line[0] != NOBODY && told != line[0] && free > 0 && !inboxed[line[0]] ->
+    :: line[0] != NOBODY && told != line[0] && free > 0 && !HEARS(line[0]) ->
 #ifdef BAD_DEAD_STAY
         break
 #else
         drop_first()
 #endif
-    :: line[0] != NOBODY && told != line[0] && free > 0 && inboxed[line[0]] ->
+    :: line[0] != NOBODY && told != line[0] && free > 0 && HEARS(line[0]) ->
         if
         :: free >= NEED(line[0]) ->
             if :: !dead[line[0]] -> m_now[line[0]] = true :: else fi;
@@ -214,11 +220,11 @@ inline look_at_first(c)
 #endif
     :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told != line[0] ->
         if
-        :: inboxed[line[0]] -> tell_first(line[0]); break
+        :: HEARS(line[0]) -> tell_first(line[0]); break
 #ifndef BAD_DEAD_STAY
-        :: !inboxed[line[0]] -> drop_first()
+        :: !HEARS(line[0]) -> drop_first()
 #else
-        :: !inboxed[line[0]] -> break
+        :: !HEARS(line[0]) -> break
 #endif
         fi
     od
@@ -235,10 +241,14 @@ inline look_at_first(c)
 /* `place`: 0 if it has its permits. */
 inline ask(c)
 {
+#ifdef BAD_FORM_IS_CHOSEN_TOO_EARLY
+    mute = !has_asked[c]; has_asked[c] = true;  /* chosen before the client knew the cluster */
+#endif
     if
     :: WANTS(c) > all -> place = TOO_MANY
     :: else -> ask_for_them(c)
-    fi
+    fi;
+    mute = false
 }
 
 inline ask_for_them(c)
