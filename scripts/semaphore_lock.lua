@@ -48,7 +48,7 @@ if n > 0 and exists == 1 and me ~= '' then
         end
         -- It is gone, or was told long ago and has not asked.
         redis.call('lrem', line, '1', head)
-        redis.call('hdel', turn, 'told')
+        redis.call('hdel', turn, 'told', 'first')
         head = redis.call('lindex', line, '0')
     end
     is_next = not head or head == me

@@ -106,11 +106,17 @@ static int take_all(void *lock)
                           NULL);
 }
 
-/* A grant that nobody heard of takes the client out of the line, perhaps after a later call has
- * joined it. When it was given back, that call asks again. */
-static void a_call_in_line_asks_again_after_a_late_grant(void **state)
+static bool has_expired(void *lock)
 {
-    struct faults *t = *state;
+    struct relock_permits permits;
+
+    return relock_semaphore_read(lock, &permits) == RELOCK_OK && permits.n_out == N_PERMITS - 1;
+}
+
+/* `lease_ms`: of the late grant, if it is to end before the release; or 0. */
+static void asks_again_after_a_late_grant(struct faults *t, uint64_t lease_ms)
+{
+    const struct relock_how how = {.permits = 1, .lease_ms = lease_ms};
     struct relock_lock *lock = lock_of(t, short_ms());
     struct relock_lock *theirs =
         fixture_lock_of(t->f, fixture_client(t->f, NULL), "orders", relock_semaphore_new);
@@ -122,8 +128,10 @@ static void a_call_in_line_asks_again_after_a_late_grant(void **state)
     assert_result(take(theirs, N_PERMITS - 1), RELOCK_OK);
     release = proxy_next(t->proxy, PROXY_HOLD, "semaphore_unlock 1 orders");
     proxy_next(t->proxy, PROXY_SWALLOW, "semaphore_lock 1 orders");
-    assert_result(take(lock, 1), RELOCK_E_CONN);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_E_CONN);
     assert_true(proxy_met(release, 1));
+    if (lease_ms > 0)
+        assert_true(wait_until(has_expired, theirs, SOON_MS));
     actor_begin(large, take_all, first);
     assert_true(probe_wait_in_line(t->f->probe, "orders", 1));
     actor_begin(later, take_two, lock);
@@ -136,6 +144,18 @@ static void a_call_in_line_asks_again_after_a_late_grant(void **state)
     assert_result(actor_unlock(large, first), RELOCK_OK);
     assert_result(actor_result(later), RELOCK_OK);
     assert_result(actor_unlock(later, lock), RELOCK_OK);
+}
+
+/* A grant that nobody heard of takes the client out of the line, perhaps after a later call has
+ * joined it. When it was given back, that call asks again. */
+static void a_call_in_line_asks_again_after_a_late_grant(void **state)
+{
+    asks_again_after_a_late_grant(*state, 0);
+}
+
+static void a_call_in_line_asks_again_after_a_late_grant_that_has_expired(void **state)
+{
+    asks_again_after_a_late_grant(*state, 50);
 }
 
 /* The answer is lost, so it is not known: but it was added once. */
@@ -194,6 +214,7 @@ int main(void)
         PERMIT_TEST(a_release_that_is_cut_off_is_repeated_and_counts_once),
         PERMIT_TEST(an_unanswered_grant_goes_back),
         PERMIT_TEST(a_call_in_line_asks_again_after_a_late_grant),
+        PERMIT_TEST(a_call_in_line_asks_again_after_a_late_grant_that_has_expired),
         PERMIT_TEST(an_unanswered_release_is_completed),
         PERMIT_TEST(permits_are_added_at_most_once),
         PERMIT_TEST(a_server_that_is_down_loses_permits_in_time),

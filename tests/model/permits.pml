@@ -13,7 +13,8 @@
  *
  * These faults may occur at any moment: a client is killed, or stopped for ever, and its permits expire;
  * a wait is cancelled; the time for which permits are kept ends early; Redisson takes a permit, whoever
- * waits for it, and tells only the channel.
+ * waits for it, and tells only the channel; a
+ * connection for messages breaks and is made again; a call that does not wait tries to get a permit.
  *
  *   ORDER       a client gets no permits while a living one is before it in the line, unless that one
  *               was told long ago
@@ -35,8 +36,9 @@
  * break, commands without an answer, several threads of a client), and leases that are renewed.
  *
  * Budgets: T0..T2 acquires of the clients, of W0..W2 permits; PERMITS; STOPS, KILLS, CANCELS; SETS of one
- * permit less; R acquires of Redisson; RECHECKS of a client that nobody has told of something. -DPROMPT: permits are kept for a client until it asks, unless it is dead. -DBAD_*: a rule
- * left out.
+ * permit less; R acquires of Redisson; TRIES of one permit each, the first of which succeeds at the beginning;
+ * DEAFENS of client 0; RECHECKS of a client that nobody has told of something. -DPROMPT: permits are kept for
+ * a client until it asks, unless it is dead. -DBAD_*: a rule left out.
  */
 #ifndef PERMITS
 #define PERMITS 2
@@ -77,16 +79,23 @@
 #ifndef RECHECKS
 #define RECHECKS 0
 #endif
+#ifndef TRIES
+#define TRIES 0
+#endif
+#ifndef DEAFENS
+#define DEAFENS 0
+#endif
 
 #define NOBODY 3
 #define WANTS(c) (c == 0 -> W0 : (c == 1 -> W1 : W2))
 
 /* Redis. A place of the line has a client, or NOBODY. */
-short free = PERMITS, all = PERMITS;
+short free = PERMITS - (TRIES > 0), all = PERMITS;
 byte line[3] = NOBODY;
 byte told = NOBODY, needer = NOBODY, need, first = NOBODY;
 bool kept, inboxed[3];
-byte out[3], foreign_out;
+byte out[3], foreign_out, tried_out = (TRIES > 0);
+bool mute; /* the script publishes in a form that reaches nobody */
 
 /* Messages in flight. */
 bool m_now[3], m_first[3], m_free[3];
@@ -95,9 +104,14 @@ bool m_now[3], m_first[3], m_free[3];
 mtype = { LEFT, BEHIND, FIRST, LISTENING };
 mtype state[3] = LEFT;
 bool waits[3], asking[3], pending[3], heard[3], dead[3], leaving[3], cancelled[3], knows_lease[3];
-byte stops, kills, cancels, sets, rechecks;
+#ifdef BAD_FORM_IS_CHOSEN_TOO_EARLY
+bool has_asked[3];
+#endif
+byte stops, kills, cancels, sets, rechecks, deafens;
 
 /* ---- scripts ------------------------------------------------------------------------------- */
+
+#define HEARS(c) (inboxed[c] && !mute)
 
 #define IS_IN(c) (line[0] == c || line[1] == c || line[2] == c)
 
@@ -127,14 +141,14 @@ inline join(c)
 
 inline tell_first(c)
 {
-    if :: inboxed[c] && !dead[c] -> m_first[c] = true :: else fi
+    if :: HEARS(c) && !dead[c] -> m_first[c] = true :: else fi
 }
 
 inline publish()
 {
-    if :: state[0] == LISTENING && !dead[0] -> m_free[0] = true :: else fi;
-    if :: state[1] == LISTENING && !dead[1] -> m_free[1] = true :: else fi;
-    if :: state[2] == LISTENING && !dead[2] -> m_free[2] = true :: else fi
+    if :: state[0] == LISTENING && HEARS(0) && !dead[0] -> m_free[0] = true :: else fi;
+    if :: state[1] == LISTENING && HEARS(1) && !dead[1] -> m_free[1] = true :: else fi;
+    if :: state[2] == LISTENING && HEARS(2) && !dead[2] -> m_free[2] = true :: else fi
 }
 
 #define NEED(c) (needer == c -> need : 1)
@@ -144,8 +158,8 @@ inline tell_first_at(p)
 {
     do
     :: line[p] == NOBODY || line[p] == first -> break
-    :: line[p] != NOBODY && line[p] != first && inboxed[line[p]] -> tell_first(line[p]); break
-    :: line[p] != NOBODY && line[p] != first && !inboxed[line[p]] ->
+    :: line[p] != NOBODY && line[p] != first && HEARS(line[p]) -> tell_first(line[p]); break
+    :: line[p] != NOBODY && line[p] != first && !HEARS(line[p]) ->
         if :: p == 0 -> drop_first() :: p == 1 -> line[1] = line[2]; line[2] = NOBODY fi
     od
 }
@@ -162,13 +176,13 @@ inline serve()
     fi;
     do
     :: line[0] == NOBODY || told == line[0] || free <= 0 -> break
-    :: line[0] != NOBODY && told != line[0] && free > 0 && !inboxed[line[0]] ->
+    :: line[0] != NOBODY && told != line[0] && free > 0 && !HEARS(line[0]) ->
 #ifdef BAD_DEAD_STAY
         break
 #else
         drop_first()
 #endif
-    :: line[0] != NOBODY && told != line[0] && free > 0 && inboxed[line[0]] ->
+    :: line[0] != NOBODY && told != line[0] && free > 0 && HEARS(line[0]) ->
         if
         :: free >= NEED(line[0]) ->
             if :: !dead[line[0]] -> m_now[line[0]] = true :: else fi;
@@ -201,24 +215,33 @@ inline free_permits(n)
     serve()
 }
 
-inline look_at_first(c)
-{
-    do
-    :: line[0] == NOBODY || line[0] == c || free < WANTS(c) -> break
-    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told == line[0] && kept -> break
-#ifndef BAD_SILENT_KEEPS_ITS_TURN
-    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told == line[0] && !kept ->
-        told = NOBODY; drop_first()
+#ifdef BAD_FIRST_IS_KEPT
+#define FORGET_FIRST skip
 #else
-    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told == line[0] && !kept -> break
+#define FORGET_FIRST first = NOBODY
 #endif
-    :: line[0] != NOBODY && line[0] != c && free >= WANTS(c) && told != line[0] ->
-        if
-        :: inboxed[line[0]] -> tell_first(line[0]); break
-#ifndef BAD_DEAD_STAY
-        :: !inboxed[line[0]] -> drop_first()
+
+/* For a script that acquires `n` permits; `c` is NOBODY if it does not wait. */
+inline look_at_first(c, n)
+{
+    is_kept = false;
+    do
+    :: line[0] == NOBODY || line[0] == c || free < n -> break
+    :: line[0] != NOBODY && line[0] != c && free >= n && told == line[0] && kept ->
+        is_kept = true; break
+#ifndef BAD_SILENT_KEEPS_ITS_TURN
+    :: line[0] != NOBODY && line[0] != c && free >= n && told == line[0] && !kept ->
+        told = NOBODY; FORGET_FIRST; drop_first()
 #else
-        :: !inboxed[line[0]] -> break
+    :: line[0] != NOBODY && line[0] != c && free >= n && told == line[0] && !kept -> break
+#endif
+    :: line[0] != NOBODY && line[0] != c && free >= n && told != line[0] ->
+        if
+        :: HEARS(line[0]) -> tell_first(line[0]); break
+#ifndef BAD_DEAD_STAY
+        :: !HEARS(line[0]) -> FORGET_FIRST; drop_first()
+#else
+        :: !HEARS(line[0]) -> break
 #endif
         fi
     od
@@ -235,15 +258,29 @@ inline look_at_first(c)
 /* `place`: 0 if it has its permits. */
 inline ask(c)
 {
+#ifdef BAD_FORM_IS_CHOSEN_TOO_EARLY
+    mute = !has_asked[c]; has_asked[c] = true;  /* chosen before the client knew the cluster */
+#endif
     if
     :: WANTS(c) > all -> place = TOO_MANY
     :: else -> ask_for_them(c)
+    fi;
+    mute = false
+}
+
+/* A call that does not wait. */
+inline try()
+{
+    look_at_first(NOBODY, 1);
+    if
+    :: free > 0 && line[0] == NOBODY -> free--; tried_out++; serve()
+    :: else
     fi
 }
 
 inline ask_for_them(c)
 {
-    look_at_first(c);
+    look_at_first(c, WANTS(c));
     if
     :: free >= WANTS(c) && IS_NEXT(c) ->
 #ifdef PROMPT
@@ -265,7 +302,7 @@ inline ask_for_them(c)
         fi;
         asks_again = false;
         place = (line[0] == c -> 1 : 2);
-        if :: place == 2 && told == line[0] && kept && line[1] == c -> place = 1 :: else fi
+        if :: is_kept && line[1] == c -> place = 1 :: else fi
     fi
 }
 
@@ -283,7 +320,7 @@ inline leave(c)
 proctype client(byte c; byte calls)
 {
     byte place;
-    bool asks_again;
+    bool asks_again, is_kept;
 
     do
     :: calls == 0 -> break
@@ -295,7 +332,7 @@ look:
         :: atomic { cancelled[c] -> cancelled[c] = false; waits[c] = false; pending[c] = false;
                     if :: state[c] != LEFT -> leaving[c] = true :: else fi;
                     state[c] = LEFT; goto next }
-        :: atomic { pending[c] && !cancelled[c] && !leaving[c] -> pending[c] = false; heard[c] = false;
+        :: atomic { pending[c] && !cancelled[c] && !leaving[c] && inboxed[c] -> pending[c] = false; heard[c] = false;
                     asking[c] = true; knows_lease[c] = false; ask(c) }
             atomic {                /* its answer */
                 asking[c] = false;
@@ -307,7 +344,7 @@ look:
                     if :: state[c] != LEFT -> leaving[c] = true :: else fi;
                     state[c] = LEFT; goto next
                 :: !dead[c] && place == 1 && state[c] != LISTENING -> state[c] = FIRST
-                :: !dead[c] && place == 1 && state[c] == LISTENING && told != NOBODY -> state[c] = FIRST
+                :: !dead[c] && place == 1 && state[c] == LISTENING && is_kept -> state[c] = FIRST
                 :: !dead[c] && place == 2 && !heard[c] -> state[c] = BEHIND
                 :: !dead[c] && place == 2 && heard[c] -> state[c] = FIRST
                 :: else
@@ -413,6 +450,10 @@ end:
     :: atomic { kills < KILLS -> kills++; choose(); die(c); inboxed[c] = false; c = 0 }
     :: atomic { cancels < CANCELS -> cancels++; choose();
             if :: waits[c] && !asking[c] -> cancelled[c] = true :: else fi; c = 0 }
+    :: atomic { deafens < DEAFENS && inboxed[0] -> deafens++;
+            inboxed[0] = false; m_now[0] = false; m_first[0] = false; m_free[0] = false }
+    :: atomic { DEAFENS > 0 && !dead[0] && !inboxed[0] -> inboxed[0] = true;
+            if :: waits[0] -> pending[0] = true :: else fi }
     :: atomic { sets < SETS && all > 0 -> sets++; set_fewer() }
     :: atomic { rechecks < RECHECKS -> rechecks++; choose();
             if :: waits[c] && !asking[c] -> pending[c] = true :: else fi; c = 0 }
@@ -432,6 +473,19 @@ proctype redisson()
 }
 #endif
 
+#if TRIES > 0
+proctype trier()
+{
+    byte tries = TRIES - 1;
+    bool is_kept;
+    do
+    :: atomic { tries > 0 -> tries--; try() }
+    :: atomic { tried_out > 0 -> tried_out--; free_permits(1) }
+    :: tries == 0 && tried_out == 0 -> break
+    od
+}
+#endif
+
 proctype at_end()
 {
     timeout ->
@@ -446,6 +500,9 @@ init {
         run redis(); run at_end(); run fate();
 #if R > 0
         run redisson();
+#endif
+#if TRIES > 0
+        run trier();
 #endif
         run io(0); run io(1); run io(2);
         run client(0, T0); run client(1, T1); run client(2, T2)

@@ -42,16 +42,13 @@ static void let_listeners_go_first(struct relock_hold *hold, const struct redisR
 }
 
 /* A command that ran late may have acquired the lock after a later call of this client had joined
- * the line. An acquire takes the client out of it, so that call has to ask again. Detached holds
- * are released all the time, and the layer that made them knows when to ask again. */
-static void rejoin_line(struct relock_client *client, const struct relock_hold *hold,
-                        const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+ * the line. An acquire takes the client out of it, so that call has to ask again, even if that hold
+ * has expired since. Detached holds are released all the time, and the layer that made them knows
+ * when to ask again. */
+static void rejoin_line(struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
 {
-    uint64_t place = 0;
-    int64_t n_receivers = 0;
-
-    if (!hold->detached && relock_resource_contention(hold->resource)->line.place > 0 &&
-        relock_verdict_release(reply, &n_receivers, &place) == RELOCK_VERDICT_DONE)
+    if (!hold->detached && relock_resource_contention(hold->resource)->line.place > 0)
         relock_line_ask_again(client, hold->resource);
 }
 
@@ -66,7 +63,7 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     if (result == RELOCK_OK) {
         relock_watchdog_own_change(client, hold->resource);
         relock_echo_release(client, hold->resource);
-        rejoin_line(client, hold, reply);
+        rejoin_line(client, hold);
     }
     if (result == RELOCK_OK && relock_keys_is_cached(hold->number))
         let_listeners_go_first(hold, reply, now_ms);

@@ -143,16 +143,18 @@ static void add_announcement(struct relock_request *request, const struct relock
 }
 
 /* The command with which the script publishes. */
-static const char *publish_of(const struct relock_client *client)
+static void add_publish(struct relock_request *request)
 {
-    return is_sharded(client) ? "spublish" : "publish";
+    add_text(request, "", 0);
+    request->call.publish_arg = request->call.n_args;
 }
 
 /* The same for scripts of locks: only in a cluster. */
-static void add_publish(struct relock_request *request, const struct relock_client *client)
+static void add_publish_in_cluster(struct relock_request *request,
+                                   const struct relock_client *client)
 {
     if (is_in_cluster(client))
-        add_text(request, publish_of(client), strlen(publish_of(client)));
+        add_publish(request);
 }
 
 /* The arguments for the line of the lock: see scripts/line_ask.lua. */
@@ -170,7 +172,7 @@ static void add_line(struct relock_request *request, const struct relock_resourc
         add_text(request, "-", 1);
     if (is_clustered || wait > RELOCK_REQUEST_WAITS)
         add_text(request, listens ? "1" : "0", 1);
-    add_publish(request, resource->client);
+    add_publish_in_cluster(request, resource->client);
 }
 
 static void add_side(struct relock_request *request, const struct relock_resource *resource)
@@ -198,7 +200,7 @@ void relock_request_lock(struct relock_request *request, const struct relock_hol
     if (resource->kind->is_queued) {
         add_patience(request, resource);
         add_text(request, (const char *[]){"0", "0", "1", "2"}[wait], 1);
-        add_publish(request, resource->client);
+        add_publish_in_cluster(request, resource->client);
         return;
     }
     if (!relock_kind_has_line(resource->kind))
@@ -226,7 +228,7 @@ void relock_request_unlock(struct relock_request *request, const struct relock_h
     else if (is_in_cluster(resource->client) && !resource->kind->is_queued &&
              !resource->kind->is_shared)
         add_text(request, "", 0); /* in the place of the entry */
-    add_publish(request, resource->client);
+    add_publish_in_cluster(request, resource->client);
 }
 
 void relock_request_publish(struct relock_request *request, struct relock_text channel,
@@ -244,7 +246,7 @@ void relock_request_leave(struct relock_request *request, const struct relock_cl
         .key = {name, len},
     };
     add_entry(request, client, side);
-    add_publish(request, client);
+    add_publish_in_cluster(request, client);
 }
 
 void relock_request_renew(struct relock_request *request, const struct relock_hold *hold)
@@ -343,7 +345,7 @@ void relock_request_force_unlock(struct relock_request *request,
     }
     add_announcement(request, resource);
     add_side(request, resource);
-    add_publish(request, resource->client);
+    add_publish_in_cluster(request, resource->client);
 }
 
 void relock_request_get(struct relock_request *request, const struct relock_resource *resource)
@@ -371,7 +373,7 @@ void relock_request_number(struct relock_request *request, const struct relock_r
         add_text(request, request->channel,
                  relock_keys_channel(request->channel, resource->kind->channel, resource->name,
                                      resource->name_len));
-        add_text(request, publish_of(resource->client), strlen(publish_of(resource->client)));
+        add_publish(request);
     }
     if (n)
         add_signed(request, request->count, *n);
@@ -386,5 +388,5 @@ void relock_request_permits(struct relock_request *request, const struct relock_
     add_text(request, request->channel,
              relock_keys_channel(request->channel, resource->kind->channel, resource->name,
                                  resource->name_len));
-    add_publish(request, resource->client);
+    add_publish_in_cluster(request, resource->client);
 }

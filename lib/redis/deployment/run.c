@@ -44,6 +44,15 @@ void relock_eviction_warn(const struct relock_server *server, const struct redis
 
 /* ---- one attempt over one lane ------------------------------------------------------------- */
 
+struct run {
+    struct relock_call *call;
+    struct relock_topology *topology;
+    struct relock_node *node; /* a reference; NULL: the one that holds the key then */
+    bool asks;                /* there, the script is to follow ASKING */
+    struct relock_node *next; /* that a redirection names, a reference; or NULL */
+    struct relock_attempts attempts;
+};
+
 /* Keeps the reason of a failure. Returns `result`. */
 static int attempt_fail(struct relock_call *call, int result, const char *why)
 {
@@ -169,20 +178,21 @@ static unsigned forms_of(const struct relock_call *call)
     return call->script->forms | (call->unanswered ? 0 : RELOCK_REPLY_NO_ERR);
 }
 
-static int run_script(struct relock_call *call, struct relock_lane *lane, bool asks,
-                      enum relock_call_form form, uint64_t deadline_ms)
+static int run_script(const struct run *run, struct relock_lane *lane, enum relock_call_form form)
 {
+    struct relock_call *call = run->call;
+    uint64_t deadline_ms = run->attempts.deadline_ms;
     struct relock_round_trip round_trip;
     int r;
 
     relock_round_trip_begin(&round_trip);
-    if (asks)
+    if (run->asks)
         relock_command_words(&round_trip.commands, "ASKING");
     relock_call_write_head(call->script, 1 + call->n_more_keys,
                            call->n_args + call->n_more - call->n_more_keys, form,
                            &round_trip.commands);
-    relock_call_write_args(call, &round_trip.commands);
-    round_trip.exchange.n_replies = form == RELOCK_CALL_LOADED || asks ? 2 : 1;
+    relock_call_write_args(call, atomic_load(&run->topology->is_sharded), &round_trip.commands);
+    round_trip.exchange.n_replies = form == RELOCK_CALL_LOADED || run->asks ? 2 : 1;
     round_trip.exchange.forms = forms_of(call);
     round_trip.exchange.forms_before = RELOCK_REPLY_TEXT; /* of ASKING or SCRIPT LOAD */
     r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
@@ -198,21 +208,21 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
 }
 
 /*
- * `asks`: the script is to follow ASKING. Returns RELOCK_OK and the reply of the call, which may be
- * a refusal; RELOCK_AGAIN, if the server refuses CLIENT KILL for now; or as relock_lane_ask.
+ * Returns RELOCK_OK and the reply of the call, which may be a refusal; RELOCK_AGAIN, if the server
+ * refuses CLIENT KILL for now; or as relock_lane_ask.
  */
-static int attempt_run(struct relock_call *call, struct relock_lane *lane, bool asks,
-                       uint64_t deadline_ms)
+static int attempt_run(const struct run *run, struct relock_lane *lane)
 {
     enum relock_call_form form = RELOCK_CALL_BY_HASH;
-    int r = attempt_kill_fence(call, lane, deadline_ms);
+    struct relock_call *call = run->call;
+    int r = attempt_kill_fence(call, lane, run->attempts.deadline_ms);
 
     if (r != RELOCK_OK)
         return r;
     for (;;) {
-        r = run_script(call, lane, asks, form, deadline_ms);
+        r = run_script(run, lane, form);
         if (r != RELOCK_OK || !is_missing_script(call->reply) ||
-            !relock_call_next_form(call->script, asks, &form))
+            !relock_call_next_form(call->script, run->asks, &form))
             return r;
         relock_call_end(call);
     }
@@ -295,15 +305,6 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
 }
 
 /* ---- one attempt at one node --------------------------------------------------------------- */
-
-struct run {
-    struct relock_call *call;
-    struct relock_topology *topology;
-    struct relock_node *node; /* a reference; NULL: the one that holds the key then */
-    bool asks;                /* there, the script is to follow ASKING */
-    struct relock_node *next; /* that a redirection names, a reference; or NULL */
-    struct relock_attempts attempts;
-};
 
 /* If the key has left the node that the fence leads to, has that node kill it. The fence is dropped
  * then: its number may be that of another connection at this node. */
@@ -388,7 +389,7 @@ static enum relock_attempts_step attempt(struct run *run)
     r = relock_lanes_join(lanes, call->min_replicas > 0, deadline_ms, &lane);
     if (r < 0)
         return take_failure(run, attempt_fail(call, r, RELOCK_LANES_BUSY), NULL);
-    r = attempt_run(call, lane, run->asks, deadline_ms);
+    r = attempt_run(run, lane);
     if (r == RELOCK_OK)
         error = relock_reply_error(call->reply);
     if (error)
@@ -497,7 +498,7 @@ int relock_call_post(const struct relock_call *call, struct relock_topology *top
         return RELOCK_AGAIN;
     relock_buffer_lend(&post->commands, post->room, sizeof(post->room));
     relock_call_write_head(call->script, 1, call->n_args, RELOCK_CALL_BY_HASH, &post->commands);
-    relock_call_write_args(call, &post->commands);
+    relock_call_write_args(call, atomic_load(&topology->is_sharded), &post->commands);
     exchange->commands = (struct relock_text){post->commands.data, post->commands.len};
     exchange->n_replies = 1;
     exchange->forms = forms_of(call);

@@ -245,6 +245,8 @@ bool relock_topology_uses(struct relock_topology *topology, const struct relock_
  *
  * A client chooses once, before it knows any node, whether waiters use sharded channels: all
  * processes that use a lock must agree, and so must the scripts and the subscriptions of this one.
+ * A command may be older than that choice, so its form is written when a node is known: see
+ * `publish_arg` of struct relock_call.
  *
  * Threads: as of every topology.
  */

@@ -31,7 +31,8 @@ static enum relock_next_reply caching_or_call(const struct relock_sent_command *
 /* Appends the call to the buffer. `is_fenced`: behind a KILL. Returns NULL when out of memory; the
  * buffer may have a part of it then. */
 static struct relock_sent_command *sent_command_new(const struct relock_call *call, bool is_fenced,
-                                                    bool is_tracked, struct relock_buffer *out)
+                                                    bool is_tracked, bool is_sharded,
+                                                    struct relock_buffer *out)
 {
     size_t n_keys = 1 + call->n_more_keys;
     size_t n_args = call->n_args + call->n_more - call->n_more_keys;
@@ -42,7 +43,7 @@ static struct relock_sent_command *sent_command_new(const struct relock_call *ca
         write_caching(out);
     relock_call_write_head(call->script, n_keys, n_args, RELOCK_CALL_BY_HASH, out);
     from = out->len;
-    relock_call_write_args(call, out);
+    relock_call_write_args(call, is_sharded, out);
     if (!out->failed)
         command = malloc(sizeof(*command) + out->len - from);
     if (!command)
@@ -243,6 +244,11 @@ static const struct relock_conn_id *fence_here(const struct relock_pipeline *pip
     return NULL;
 }
 
+static bool is_sharded(const struct relock_pipeline *pipeline)
+{
+    return pipeline->topology && atomic_load(&pipeline->topology->is_sharded);
+}
+
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg)
 {
@@ -261,7 +267,8 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     fence = fence_here(pipeline, call->fence ? *call->fence : NULL);
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    command = sent_command_new(call, fence != NULL, call->tracker && pipeline->tracks, out);
+    command = sent_command_new(call, fence != NULL, call->tracker && pipeline->tracks,
+                               is_sharded(pipeline), out);
     if (!command) {
         relock_buffer_take_back(out, from);
         return RELOCK_E_NOMEM;

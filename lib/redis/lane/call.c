@@ -36,13 +36,18 @@ void relock_call_write_head(const struct relock_script *script, size_t n_keys, s
     }
 }
 
-void relock_call_write_args(const struct relock_call *call, struct relock_buffer *buffer)
+void relock_call_write_args(const struct relock_call *call, bool is_sharded,
+                            struct relock_buffer *buffer)
 {
     relock_command_arg(buffer, call->key.data, call->key.len);
     for (size_t i = 0; i < call->n_more; i++)
         relock_command_arg(buffer, call->more[i].data, call->more[i].len);
-    for (size_t i = 0; i < call->n_args; i++)
-        relock_command_arg(buffer, call->args[i].data, call->args[i].len);
+    for (size_t i = 0; i < call->n_args; i++) {
+        if (i + 1 == call->publish_arg)
+            relock_command_word(buffer, is_sharded ? "spublish" : "publish");
+        else
+            relock_command_arg(buffer, call->args[i].data, call->args[i].len);
+    }
 }
 
 void relock_call_write_load(const struct relock_script *script, struct relock_buffer *buffer)

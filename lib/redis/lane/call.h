@@ -57,6 +57,12 @@ struct relock_call {
 
     struct relock_text args[RELOCK_CALL_ARGS];
     size_t n_args;
+
+    /* Which of `args` is the command with which the script publishes, from 1; 0: none. Its text is
+     * written with the call: while no node is known, nobody knows whether the channels are sharded.
+     */
+    size_t publish_arg;
+
     struct relock_conn_id **fence; /* the connection to kill first; NULL: not needed */
     struct relock_flight *flight;  /* for a pipeline: lives until the answer; NULL: not needed */
 
@@ -102,7 +108,8 @@ bool relock_call_next_form(const struct relock_script *script, bool asks,
  * keys. */
 void relock_call_write_head(const struct relock_script *script, size_t n_keys, size_t n_args,
                             enum relock_call_form form, struct relock_buffer *buffer);
-void relock_call_write_args(const struct relock_call *call, struct relock_buffer *buffer);
+void relock_call_write_args(const struct relock_call *call, bool is_sharded,
+                            struct relock_buffer *buffer);
 
 /* Appends SCRIPT LOAD. */
 void relock_call_write_load(const struct relock_script *script, struct relock_buffer *buffer);

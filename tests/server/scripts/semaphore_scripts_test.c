@@ -394,6 +394,32 @@ static void one_that_asks_again_finds_who_is_gone(void **state)
     end_line(f, N);
 }
 
+/* The first one lost its inbox, and a try took it out of the line. The one that is before it now
+ * may be silent. */
+static void one_that_joins_again_is_told_that_it_is_first(void **state)
+{
+    static const char large[] = "bbbbbbbbbbbbbb\2\1";
+    struct fixture *f = *state;
+    struct listener *first = client(f, FIRST), *second = client(f, SECOND);
+
+    begin_with(f, 2 * N);
+    assert_int_equal(acquire(f, TWO("a")), -1);
+    (void)ask_in_line(f, large, FIRST);
+    (void)ask_in_line(f, TWO("c"), SECOND);
+    listener_close(first);
+    assert_true(probe_wait_subscribers(f->probe, "relock_client:{" FIRST "}", 0));
+    assert_true(acquire(f, TWO("d")) > 15000);
+    assert_true(listener_hears(second, "first orders", SOON_MS));
+    first = client(f, FIRST);
+    (void)ask_in_line(f, large, FIRST);
+    assert_true(listener_hears(second, "now orders", SOON_MS));
+    assert_true(listener_hears(first, "first orders", SOON_MS));
+    listener_close(first);
+    listener_close(second);
+    assert_int_equal(release(f, TWO("a")), 1);
+    end_line(f, 2 * N);
+}
+
 /* A try that finds too few permits has given some back. */
 static void a_try_tells_the_line_what_came_back(void **state)
 {
@@ -436,6 +462,7 @@ int main(void)
         SERVER_TEST(the_one_behind_the_told_is_told_when_another_leaves),
         SERVER_TEST(one_that_is_gone_is_not_first),
         SERVER_TEST(one_that_asks_again_finds_who_is_gone),
+        SERVER_TEST(one_that_joins_again_is_told_that_it_is_first),
         SERVER_TEST(a_try_tells_the_line_what_came_back),
     };
 

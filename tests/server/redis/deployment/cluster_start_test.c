@@ -2,7 +2,7 @@
  * How a client finds a cluster, and what it refuses.
  */
 #include "support/child.h"
-#include "support/cluster_fixture.h"
+#include "support/cluster_line.h"
 #include "support/cluster_view.h"
 
 #include <stdio.h>
@@ -101,6 +101,18 @@ static void a_single_server_is_no_cluster(void **state)
     server_stop(single);
 }
 
+static void hang(struct clustered *c)
+{
+    for (size_t i = 0; i < c->cluster->n; i++)
+        server_pause(c->cluster->node[i].server);
+}
+
+static void go_on(struct clustered *c)
+{
+    for (size_t i = 0; i < c->cluster->n; i++)
+        server_resume(c->cluster->node[i].server);
+}
+
 static void a_lazy_client_finds_its_cluster_later(void **state)
 {
     struct clustered *c = *state;
@@ -108,8 +120,7 @@ static void a_lazy_client_finds_its_cluster_later(void **state)
     struct relock_client *client;
 
     assert_result(connect_by(c, "redis+cluster://127.0.0.1:1", 0, &client), RELOCK_E_CONN);
-    for (size_t i = 0; i < c->cluster->n; i++)
-        server_pause(c->cluster->node[i].server);
+    hang(c);
     assert_result(relock_client_new(&(struct relock_options){.url = c->cluster->url,
                                                              .connect_timeout_ms = 200,
                                                              .flags = RELOCK_LAZY,
@@ -118,13 +129,59 @@ static void a_lazy_client_finds_its_cluster_later(void **state)
                                                              .command_timeout_ms = 20000},
                                     &client),
                   RELOCK_OK);
-    for (size_t i = 0; i < c->cluster->n; i++)
-        server_resume(c->cluster->node[i].server);
+    go_on(c);
     assert_result(relock_lock_new(client, NAME, &lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
     relock_lock_free(lock);
     relock_client_free(client);
+}
+
+struct want {
+    struct relock_lock *lock;
+    uint64_t n;
+};
+
+static int take(void *arg)
+{
+    const struct want *want = arg;
+
+    return relock_acquire(want->lock, &(struct relock_how){.permits = want->n, .wait_ms = NEVER_MS},
+                          NULL);
+}
+
+/* Of a client that was made while the cluster hung, and waits for the map of the slots. Scripts
+ * that publish plain messages, which reach no sharded inbox, would take all in the line for gone.
+ */
+static void the_first_call_of_a_lazy_client_leaves_the_line_alone(void **state)
+{
+    struct clustered *c = *state;
+    struct want ours = {.n = 2}, large = {.n = 3}, late = {.n = 1};
+    struct actor *first = actor_start(), *second = actor_start();
+    struct relock_client *lazy;
+
+    ours.lock = fixture_lock_of(c->f, cluster_line_client(c, ""), NAME, relock_semaphore_new);
+    large.lock = fixture_lock_of(c->f, cluster_line_client(c, ""), NAME, relock_semaphore_new);
+    assert_result(relock_semaphore_set(ours.lock, 3), RELOCK_OK);
+    assert_result(take(&ours), RELOCK_OK);
+    actor_begin(first, take, &large);
+    assert_true(cluster_line_wait(c, NAME, 1));
+
+    hang(c);
+    lazy = cluster_line_client_with(
+        c, "", (struct relock_options){.flags = RELOCK_LAZY, .connect_timeout_ms = 200});
+    late.lock = fixture_lock_of(c->f, lazy, NAME, relock_semaphore_new);
+    actor_begin(second, take, &late);
+    assert_true(wait_for_waiters(lazy, 1));
+    go_on(c);
+    assert_true(cluster_line_wait(c, NAME, 2));
+    assert_result(relock_unlock(ours.lock), RELOCK_OK);
+    assert_result(actor_result(first), RELOCK_OK);
+    assert_true(actor_is_busy(second));
+    assert_result(actor_unlock(first, large.lock), RELOCK_OK);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(actor_unlock(second, late.lock), RELOCK_OK);
+    assert_int_equal(probe_int(cluster_probe(c->cluster, NAME), "DEL " NAME), 1);
 }
 
 static int end_parents_client(struct child *parent, void *arg)
@@ -245,6 +302,7 @@ int main(void)
         CLUSTER_TEST(a_master_that_hangs_does_not_prevent_the_start),
         CLUSTER_TEST(a_single_server_is_no_cluster),
         CLUSTER_TEST(a_lazy_client_finds_its_cluster_later),
+        CLUSTER_TEST(the_first_call_of_a_lazy_client_leaves_the_line_alone),
         CLUSTER_TEST(a_forked_child_leaves_the_cluster_of_its_parent_alone),
         CLUSTER_TEST(a_name_with_two_slots_is_refused),
         CLUSTER_TEST(a_red_lock_has_no_member_in_a_cluster),

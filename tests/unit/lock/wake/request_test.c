@@ -2,6 +2,8 @@
 #include "lock/wake/outbox.h"
 
 #include "kind/kinds.h"
+#include "lock/wake/private.h"
+#include "redis/deployment/topology.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,6 +124,42 @@ static void a_force_request_has_the_field_of_the_holder_unchanged(void **state)
     assert_asks(force_unlock, 3, "other:1", CHANNEL, "0");
 }
 
+static void is_written_with(bool is_sharded, const char *text)
+{
+    struct relock_buffer buffer = {0};
+    size_t len = strlen(text);
+
+    relock_call_write_args(&request.call, is_sharded, &buffer);
+    assert_true(buffer.len > len);
+    assert_memory_equal(buffer.data + buffer.len - len, text, len);
+    relock_buffer_deinit(&buffer);
+}
+
+/* A request may be older than the first map of the slots. */
+static void the_command_to_publish_is_chosen_when_a_request_is_written(void **state)
+{
+    struct relock_topology topology = {.is_cluster = true};
+
+    (void)state;
+    client.topology = &topology;
+    relock_request_lock(&request, &hold, 1, 30000, 0, RELOCK_REQUEST_TRIES);
+    is_written_with(true, "$1\r\n-\r\n$1\r\n0\r\n$8\r\nspublish\r\n");
+    is_written_with(false, "$1\r\n-\r\n$1\r\n0\r\n$7\r\npublish\r\n");
+    relock_request_unlock(&request, &hold, 0, true);
+    is_written_with(true, "$8\r\nspublish\r\n");
+    relock_request_leave(&request, &client, NAME, strlen(NAME), NULL);
+    is_written_with(true, "$8\r\nspublish\r\n");
+    relock_request_force_unlock(&request, resource, FIELD, strlen(FIELD));
+    is_written_with(true, "$8\r\nspublish\r\n");
+    relock_request_permits(&request, resource, &relock_script_semaphore_permits, "set", 3);
+    is_written_with(true, "$8\r\nspublish\r\n");
+    relock_request_number(&request, resource, &relock_script_latch_count_down, "0", NULL);
+    is_written_with(true, "$8\r\nspublish\r\n");
+    relock_request_renew(&request, &hold);
+    is_written_with(true, FIELD "\r\n");
+    client.topology = NULL;
+}
+
 static void a_request_has_room_for_the_longest_name(void **state)
 {
     struct relock_resource *longest = calloc(1, sizeof(*longest) + RELOCK_NAME_MAX + 1);
@@ -153,6 +191,7 @@ int main(void)
         REQUEST_TEST(an_extend_request_has_the_lease_the_field_and_the_count),
         REQUEST_TEST(an_inspect_request_has_the_field_of_the_caller_if_any),
         REQUEST_TEST(a_force_request_has_the_field_of_the_holder_unchanged),
+        REQUEST_TEST(the_command_to_publish_is_chosen_when_a_request_is_written),
         REQUEST_TEST(a_request_has_room_for_the_longest_name),
     };
 

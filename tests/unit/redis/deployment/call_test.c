@@ -12,7 +12,7 @@
 static void write_call(enum relock_call_form form, struct relock_buffer *buffer)
 {
     relock_call_write_head(call.script, 1, call.n_args, form, buffer);
-    relock_call_write_args(&call, buffer);
+    relock_call_write_args(&call, false, buffer);
 }
 
 static void a_call_is_an_evalsha_with_one_key(void **state)
