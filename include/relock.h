@@ -1397,8 +1397,8 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
  * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash,
  * string and sorted set that matches. Locks that are acquired or released meanwhile may be missing,
  * and `fn` may get a lock twice. Semaphores count as held while a permit is out or a client waits;
- * a number that may be a semaphore while it is 0 or less, and one that may be a latch while it is
- * above 0. Other numbers are not found.
+ * a number that may be a semaphore while it is 0 or less, or a client listens to its channel; and
+ * one that may be a latch while it is above 0. Other numbers are not found.
  *
  * A pattern without a special character is a name; a backslash makes the next character ordinary.
  * Then the call asks for this lock alone, and calls `fn` once, even if the lock is free or the key

@@ -248,7 +248,8 @@ static bool read_number(const struct redisReply *reply, int64_t *number)
     return true;
 }
 
-/* A latch or a semaphore has no holder. Another number may be a plain lock of somebody. */
+/* A latch or a semaphore has no holder. Another number may be a plain lock of somebody. Clients may
+ * wait for more permits than are free. */
 static int take_number(const struct redisReply *list, struct relock_sight_lock *lock)
 {
     struct relock_lock_info *info = &lock->info;
@@ -262,7 +263,10 @@ static int take_number(const struct redisReply *list, struct relock_sight_lock *
         holder->hold_count = 1;
         holder->n_holders = 1;
     }
-    lock->is_lock &= (info->kind == RELOCK_KIND_MAYBE_LATCH) == (info->number > 0);
+    if (info->kind == RELOCK_KIND_MAYBE_LATCH)
+        lock->is_lock = info->number > 0;
+    else if (info->number > 0 && info->n_waiting == 0)
+        lock->is_lock = false;
     return RELOCK_OK;
 }
 
