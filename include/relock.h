@@ -1625,9 +1625,10 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * of struct relock_how, all or none, or without that struct one permit. It never adds a level, so
  * an owner may have the permits of several acquires. It waits for further ones like any other
  * owner. With RELOCK_NON_REENTRANT, the call returns RELOCK_E_DEADLOCK if the owner has permits of
- * the semaphore. A wait for permits also returns it if too few of them can come back, because the
- * others are with this owner or with owners that wait for each other. That is found after
- * `deadlock_ms`, also within one client.
+ * the semaphore, by itself or through a multi lock; so does a multi lock that would take one. A
+ * wait for permits also returns it if too few of them can come back, because the others are with
+ * this owner or with owners that wait for each other. That is found after `deadlock_ms`, also
+ * within one client.
  *
  * Clients of relock that wait get permits in the order in which they came. While one waits for
  * many, no other takes the few that are free, not even by a try. Redisson's clients know no order.

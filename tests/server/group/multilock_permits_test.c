@@ -241,6 +241,38 @@ static void its_permit_is_apart_from_those_of_the_owner(void **state)
     forget(f, 3);
 }
 
+/* Whichever of the two is acquired first. */
+static void without_reentrance_an_owner_gets_no_permit_beside_that_of_a_multi_lock(void **state)
+{
+    const struct relock_how all = {.flags = RELOCK_NON_REENTRANT};
+    const struct relock_how own = {.flags = RELOCK_NON_REENTRANT, .permits = 1};
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct pair t = pair_with(f, client, 3);
+    struct pair other = pair_of(f, client, "other");
+    struct relock_how strangers = own;
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(t.slots, &own, NULL), RELOCK_OK);
+    assert_result(relock_acquire(t.both, &all, &grant), RELOCK_E_DEADLOCK);
+    assert_string_equal(grant.failed_member, "slots");
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+
+    assert_result(relock_acquire(t.both, &all, NULL), RELOCK_OK);
+    assert_result(relock_acquire(t.slots, &own, NULL), RELOCK_E_DEADLOCK);
+    assert_result(relock_acquire(other.both, &all, &grant), RELOCK_E_DEADLOCK);
+    assert_string_equal(grant.failed_member, "slots");
+    strangers.owner = relock_owner_new();
+    assert_result(relock_acquire(t.slots, &strangers, NULL), RELOCK_OK);
+    assert_result(relock_release(t.slots, strangers.owner), RELOCK_OK);
+    assert_result(relock_lock(t.slots), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_acquire(t.slots, &own, NULL), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    forget(f, 3);
+}
+
 static void two_multi_locks_have_a_permit_each(void **state)
 {
     struct fixture *f = *state;
@@ -528,6 +560,7 @@ int main(void)
         SERVER_TEST(a_waiter_gets_the_permit_that_comes_back),
         SERVER_TEST(a_number_that_was_never_set_is_said),
         SERVER_TEST(its_permit_is_apart_from_those_of_the_owner),
+        SERVER_TEST(without_reentrance_an_owner_gets_no_permit_beside_that_of_a_multi_lock),
         SERVER_TEST(two_multi_locks_have_a_permit_each),
         SERVER_TEST(extending_extends_its_permit_alone),
         SERVER_TEST(a_fixed_lease_ends_and_the_permit_comes_back),
