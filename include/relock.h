@@ -1289,7 +1289,7 @@ RELOCK_API int relock_is_locked(struct relock_lock *lock, bool *locked);
  *
  * Read/write lock: the levels of the handle's side, like Redisson's getHoldCount(). Multi lock: its
  * own levels; fewer if Redis has fewer for one member, and 0 if a member is not held. Of a
- * semaphore among them, any permit of the owner counts as held. Red lock: the levels counted in
+ * semaphore among them, only the permit of the multi lock counts. Red lock: the levels counted in
  * this process if a quorum of the servers confirms the hold, else 0. A server that does not answer
  * counts as long as its last grant or renewal is certain.
  *

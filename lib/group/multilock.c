@@ -84,6 +84,13 @@ static bool is_semaphore(const struct bond *bond, size_t member)
     return bond->group->members[member]->resource->kind->has_permits;
 }
 
+uint64_t relock_multilock_number(const struct relock_hold *hold, size_t member)
+{
+    const struct bond *bond = hold->data;
+
+    return bond ? bond->memberships[member].number : 0;
+}
+
 /* The owner's hold of the member, as part of the composite. `client` is that of the member. */
 static struct relock_hold *find_hold(const struct relock_client *client, const struct bond *bond,
                                      size_t member) RELOCK_REQUIRES(client->mutex)

@@ -479,6 +479,12 @@ void relock_votes_drop(struct relock_client *client) RELOCK_REQUIRES(client->mut
 void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,
                    struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
 
+/* ---- multilock ------------------------------------------------------------------------------- */
+
+/* The number of the hold that a hold of a multi lock has of a member that is a semaphore; 0: none.
+ * With the mutex of the coordinator held. */
+uint64_t relock_multilock_number(const struct relock_hold *hold, size_t member);
+
 /* ---- survey ---------------------------------------------------------------------------------- */
 
 /*

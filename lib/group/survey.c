@@ -394,6 +394,21 @@ static void find_hold(struct relock_survey_question *question, uint64_t owner)
     relock_client_exit(client, &guard);
 }
 
+/* The owner may have other permits of it. */
+static void find_permits(struct relock_survey_question *question, uint64_t owner, size_t member)
+{
+    struct relock_group *multi = question->survey->group;
+    const struct relock_hold *composite;
+    struct relock_guard guard;
+
+    if (!relock_client_enter(multi->coordinator, false, &guard))
+        return;
+    composite = multi->resource ? relock_resource_find(multi->resource, owner) : NULL;
+    if (composite)
+        question->number = relock_multilock_number(composite, member);
+    relock_client_exit(multi->coordinator, &guard);
+}
+
 static void find_votes(struct relock_survey_question *questions, uint64_t owner)
 {
     struct relock_group *red = questions->red;
@@ -418,11 +433,16 @@ static void find_votes(struct relock_survey_question *questions, uint64_t owner)
 
 static void find_own(struct relock_survey *survey, uint64_t owner)
 {
-    for (size_t i = 0; i < survey->n; i += answers_n(&survey->questions[i])) {
-        if (survey->questions[i].red)
-            find_votes(&survey->questions[i], owner);
+    struct relock_survey_question *question = survey->questions;
+
+    for (size_t nth = 0; question < survey->questions + survey->n; nth++) {
+        if (question->red)
+            find_votes(question, owner);
+        else if (question->lock->resource->kind->has_permits)
+            find_permits(question, owner, nth);
         else
-            find_hold(&survey->questions[i], owner);
+            find_hold(question, owner);
+        question += answers_n(question);
     }
 }
 
@@ -475,7 +495,7 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
 {
     const struct relock_survey_question *question = (const struct relock_survey_question *)entry;
 
-    relock_request_inspect(request, question->lock->resource, question->number);
+    relock_request_inspect_hold(request, question->lock->resource, question->number);
     return true;
 }
 

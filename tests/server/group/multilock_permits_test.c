@@ -377,6 +377,34 @@ static void a_permit_that_was_taken_loses_the_multi_lock(void **state)
     forget(f, 2);
 }
 
+/* Before the library notices the loss. */
+static void another_permit_of_the_owner_does_not_replace_a_lost_one(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, patient_client(f, LONG_MS), 3);
+    unsigned count;
+
+    assert_result(take_one_for(t.slots, LONG_MS / 2), RELOCK_OK);
+    assert_result(take_one_for(t.slots, 2 * LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(t.both, LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(t.both, LONG_MS), RELOCK_OK);
+    assert_result(relock_hold_count(t.both, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(probe_int(f->probe, "EVAL %s 1 " OUT,
+                               "return redis.call('zremrangebyrank', KEYS[1], 1, 1)"),
+                     1);
+    assert_result(relock_hold_count(t.both, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_result(relock_hold_count(t.slots, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "INCR slots"), 3);
+    forget(f, 3);
+}
+
 static void a_lost_lock_gives_the_permit_back_with_the_release(void **state)
 {
     struct fixture *f = *state;
@@ -566,6 +594,7 @@ int main(void)
         SERVER_TEST(a_fixed_lease_ends_and_the_permit_comes_back),
         SERVER_TEST(a_further_level_that_is_renewed_has_the_permit_renewed),
         SERVER_TEST(a_permit_that_was_taken_loses_the_multi_lock),
+        SERVER_TEST(another_permit_of_the_owner_does_not_replace_a_lost_one),
         SERVER_TEST(a_lost_lock_gives_the_permit_back_with_the_release),
         SERVER_TEST(a_thread_that_ends_gives_the_permit_back),
         SERVER_TEST(a_freed_client_gives_the_permit_back),
