@@ -1404,6 +1404,10 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
  * Then the call asks for this lock alone, and calls `fn` once, even if the lock is free or the key
  * is no lock.
  *
+ * If a server does not answer a command, or refuses all commands, as while a script runs, the call
+ * waits for it for up to `command_timeout_ms`, and ends; `fn` has got what was found before. Keys
+ * that the user may not read are left out, unless these are all.
+ *
  * Threads: any; asks Redis, each command for up to `command_timeout_ms`.
  * Returns: RELOCK_OK, or a common error.
  */

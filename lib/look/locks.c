@@ -88,13 +88,14 @@ static int look_at_one(struct search *search, struct relock_text name, enum show
 {
     struct relock_call call;
     int r = relock_sight_ask(&search->sight, &name, 0, &call);
+    bool is_for_now = call.is_for_now;
 
     if (r == RELOCK_OK)
         r = take(search, name, relock_reply_at(call.reply, 0), which, NULL);
     relock_call_end(&call);
     if (r == RELOCK_OK)
         search->shown = true;
-    if ((r != RELOCK_E_AUTH && r != RELOCK_E_SERVER) || which == SHOW_ANY)
+    if ((r != RELOCK_E_AUTH && r != RELOCK_E_SERVER) || which == SHOW_ANY || is_for_now)
         return r;
     /* SCAN names all keys. A user may have rights to few of them, and a key may change its type. */
     search->refused = r;
@@ -332,6 +333,8 @@ static int find(struct search *search, const char *pattern)
     len = read_name(whole, name);
     r = len > 0 ? look_at_one(search, (struct relock_text){name, len}, SHOW_ANY)
                 : search_all(search);
+    if (r < 0)
+        search->sight.ages = NULL; /* the server would not answer this in time either */
     show(search);
     free(whole);
     return r;

@@ -509,6 +509,7 @@ static size_t read_some_ages(struct relock_sight *sight, struct relock_call *cal
     struct relock_sight_age *asked[RELOCK_SIGHT_MANY];
     struct relock_text words[2 * RELOCK_SIGHT_MANY];
     size_t n = 0, n_calls = 0, at = 0;
+    bool is_over;
 
     while (sight->ages && n < RELOCK_SIGHT_MANY && n_calls < most) {
         size_t end = choose_ages(sight, asked, n);
@@ -516,15 +517,18 @@ static size_t read_some_ages(struct relock_sight *sight, struct relock_call *cal
         write_since(asked + n, end - n, words + 2 * n, &calls[n_calls++]);
         n = end;
     }
-    (void)relock_call_try_all(calls, n_calls, sight->client->topology, relock_sight_deadline(sight),
-                              sight->why);
+    is_over = relock_call_try_all(calls, n_calls, sight->client->topology,
+                                  relock_sight_deadline(sight), sight->why) == RELOCK_E_CONN;
     for (size_t i = 0; i < n_calls; i++) {
-        if (calls[i].reply || run(sight, &calls[i]) == RELOCK_OK)
-            for (size_t k = 0; k <= calls[i].n_more_keys; k++)
-                take_age(asked[at + k], calls[i].reply, 2 * k);
+        if (!calls[i].reply && !is_over)
+            is_over = run(sight, &calls[i]) == RELOCK_E_CONN || calls[i].is_for_now;
+        for (size_t k = 0; k <= calls[i].n_more_keys; k++)
+            take_age(asked[at + k], calls[i].reply, 2 * k);
         at += 1 + calls[i].n_more_keys;
         relock_call_end(&calls[i]);
     }
+    if (is_over) /* the next ones would take as long */
+        sight->ages = NULL;
     return n_calls;
 }
 

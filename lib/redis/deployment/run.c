@@ -307,6 +307,7 @@ struct run {
     struct relock_node *node; /* a reference; NULL: the one that holds the key then */
     bool asks;                /* there, the script is to follow ASKING */
     struct relock_node *next; /* that a redirection names, a reference; or NULL */
+    bool is_for_now;          /* the last refusal may pass */
     struct relock_attempts attempts;
 };
 
@@ -369,8 +370,12 @@ static int take_refusal(struct run *run, struct relock_lane *lane, const char *e
 /* The attempt has brought no answer. `error`: the reply, if the server has refused it. */
 static enum relock_attempts_step take_failure(struct run *run, int result, const char *error)
 {
+    enum relock_refusal refusal = error ? relock_refusal_of(error) : RELOCK_REFUSED;
     enum relock_attempts_step step;
 
+    if (error || result == RELOCK_REPLICA)
+        run->is_for_now = result == RELOCK_REPLICA || refusal == RELOCK_REFUSED_FOR_NOW ||
+                          refusal == RELOCK_REFUSED_HERE;
     run->attempts.unanswered = run->call->unanswered;
     step = relock_attempts_step(&run->attempts, result, error, run->call->why);
     run->call->unanswered = run->attempts.unanswered;
@@ -444,11 +449,13 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
     run.call = call;
     run.topology = topology;
     run.node = run.next = NULL;
+    run.is_for_now = false;
     relock_attempts_begin(&run.attempts, topology->is_cluster, deadline_ms, 0);
     run.attempts.is_once = call->is_once;
     while (go_on(&run.attempts, run_once(&run)))
         continue;
     relock_topology_drop(topology, run.node);
+    call->is_for_now = run.is_for_now && run.attempts.result == RELOCK_E_SERVER;
     if (run.attempts.result != RELOCK_OK)
         (void)attempt_fail(call, run.attempts.result, run.attempts.why);
     return run.attempts.result;
