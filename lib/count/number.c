@@ -198,7 +198,7 @@ static int take_answer(struct relock_acquire *acquire, int result,
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (result != RELOCK_OK) {
-        relock_waiter_failed(acquire, result, acquire->asked_us / 1000);
+        relock_waiter_failed(acquire, result);
         return result;
     }
     if (verdict == RELOCK_NUMBER_NOBODY)
@@ -277,7 +277,7 @@ static void leave_to_next(struct relock_acquire *acquire, int result)
     struct relock_resource *queue = acquire->resource;
     bool was_first = queue->queue == &acquire->waiter;
 
-    relock_take_leave(acquire, result);
+    relock_waiter_leave(acquire, result);
     if (was_first && queue->queue && needs(queue->queue) < needs(&acquire->waiter))
         relock_resource_signal(queue, false);
 }

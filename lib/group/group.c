@@ -53,3 +53,11 @@ void relock_group_reap(void)
         }
     }
 }
+
+bool relock_group_has_semaphore(struct relock_lock *const *locks, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (locks[i]->resource->kind->has_permits)
+            return true;
+    return false;
+}

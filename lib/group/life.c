@@ -336,14 +336,6 @@ int relock_multilock_new(struct relock_lock *const *locks, size_t n, struct relo
     return make(&relock_kind_multi, locks, n, lock);
 }
 
-static bool has_semaphore(struct relock_lock *const *locks, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (locks[i]->resource->kind->has_permits)
-            return true;
-    return false;
-}
-
 /* Returns why not; NULL: they can. */
 static const char *why_no_members(struct relock_lock *const *locks, size_t n)
 {
@@ -351,7 +343,7 @@ static const char *why_no_members(struct relock_lock *const *locks, size_t n)
         return "relock_redlock_new: `n` is not 3, 5, 7 or 9";
     if (has_null(locks, n))
         return "relock_redlock_new: a member is NULL";
-    if (has_semaphore(locks, n))
+    if (relock_group_has_semaphore(locks, n))
         return "relock_redlock_new: a member is a semaphore";
     for (size_t i = 0; i < n; i++) {
         if (relock_group_of(locks[i]->resource))

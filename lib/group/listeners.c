@@ -37,7 +37,8 @@ static struct relock_member_listener *listener_of(struct relock_listener *base)
     return RELOCK_CONTAINER(struct relock_member_listener, base, base);
 }
 
-static bool is_worth_a_retry(struct relock_member_listener *listener)
+/* Returns whether the message is worth a retry now. */
+static bool take_message(struct relock_member_listener *listener)
 {
     switch (listener->state) {
     case RELOCK_MEMBER_REFUSED:
@@ -56,7 +57,7 @@ static bool notify(struct relock_listener *base, enum relock_listener_event even
 {
     struct relock_member_listener *listener = listener_of(base);
 
-    if (event == RELOCK_HEARD_MESSAGE && !is_worth_a_retry(listener))
+    if (event == RELOCK_HEARD_MESSAGE && !take_message(listener))
         return false;
     /* A group without references keeps its listeners until it is reaped. */
     return base->due || relock_group_try_ref(listener->group);
@@ -91,10 +92,8 @@ static unsigned followed(const struct relock_group *group, size_t member, unsign
 static void be_patient(struct relock_group *group, uint64_t now_ms)
     RELOCK_REQUIRES(group->coordinator->mutex)
 {
-    uint64_t pause_ms = group->order.pause_ms;
-
-    relock_resource_yield_until(group->resource, now_ms + pause_ms);
-    group->order.pause_ms = 2 * pause_ms < PATIENCE_MAX_MS ? 2 * pause_ms : PATIENCE_MAX_MS;
+    relock_resource_yield_until(group->resource, now_ms + group->order.pause_ms);
+    group->order.pause_ms = relock_clock_sooner(2 * group->order.pause_ms, PATIENCE_MAX_MS);
 }
 
 static void hear(struct relock_group *group, unsigned events)

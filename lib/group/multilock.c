@@ -15,148 +15,22 @@
 #include "group/private.h"
 #include "lock/call/call.h"
 #include "lock/hold/holds.h"
-#include "lock/state/observer.h"
 #include "lock/wake/wake.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-struct bond;
+/* ---- a member ------------------------------------------------------------------------------ */
 
-/* On the owner's hold of a member: if that is lost, so is the composite. */
-struct membership {
-    struct relock_observer observer;
-    struct bond *bond; /* a reference, once it follows the hold */
-    size_t member;
-    uint64_t number; /* of the hold, if the member is a semaphore; else 0 */
-};
-
-/* The memberships of one hold of the composite, which has a reference. Constant once all members
- * are acquired. */
-struct bond {
-    atomic_uint refs;
-    struct relock_group *group; /* a reference */
-    uint64_t composite;         /* the number of the hold of the composite */
-    uint64_t owner;
-    struct membership memberships[];
-};
-
-/* ---- the memberships of a hold ------------------------------------------------------------- */
-
-static struct bond *new_bond(const struct relock_hold *hold)
-{
-    struct relock_group *group = relock_group_of(hold->resource);
-    struct bond *bond = calloc(1, sizeof(*bond) + (group->n * sizeof(struct membership)));
-
-    if (!bond)
-        return NULL;
-    atomic_init(&bond->refs, 1);
-    bond->group = relock_group_ref(group);
-    bond->composite = hold->number;
-    bond->owner = hold->owner;
-    return bond;
-}
-
-static struct bond *ref_bond(struct bond *bond)
-{
-    (void)atomic_fetch_add(&bond->refs, 1);
-    return bond;
-}
-
-static void drop_bond(struct bond *bond, size_t n_refs)
-{
-    if (atomic_fetch_sub(&bond->refs, (unsigned)n_refs) > n_refs)
-        return;
-    relock_group_unref(bond->group);
-    free(bond);
-}
-
-/* The hold of the composite has ended, or its last level is being released. */
-static void leave_bond(struct relock_hold *hold)
-{
-    if (hold->data)
-        drop_bond(hold->data, 1);
-    hold->data = NULL;
-}
-
-static bool is_semaphore(const struct bond *bond, size_t member)
+static bool is_semaphore(const struct relock_bond *bond, size_t member)
 {
     return bond->group->members[member]->resource->kind->has_permits;
-}
-
-uint64_t relock_multilock_number(const struct relock_hold *hold, size_t member)
-{
-    const struct bond *bond = hold->data;
-
-    return bond ? bond->memberships[member].number : 0;
-}
-
-/* The owner's hold of the member, as part of the composite. `client` is that of the member. */
-static struct relock_hold *find_hold(const struct relock_client *client, const struct bond *bond,
-                                     size_t member) RELOCK_REQUIRES(client->mutex)
-{
-    (void)client;
-    return relock_resource_find_number(bond->group->members[member]->resource, bond->owner,
-                                       bond->memberships[member].number);
-}
-
-/* ---- a member whose hold is lost ----------------------------------------------------------- */
-
-/* The hold of the composite with this number. NULL when it is over. */
-static struct relock_hold *find_composite(const struct relock_group *group, uint64_t number)
-    RELOCK_REQUIRES(group->coordinator->mutex)
-{
-    struct relock_hold *hold;
-
-    if (!group->resource)
-        return NULL;
-    LL_FOREACH(group->resource->holds, hold)
-    if (hold->number == number)
-        return hold;
-    return NULL;
-}
-
-/* The hold of a member ended without a release. Does nothing if the composite has ended already. */
-static void lose(const struct bond *bond, size_t member, int reason)
-{
-    struct relock_group *group = bond->group;
-    struct relock_hold *hold;
-
-    relock_mutex_lock(&group->coordinator->mutex);
-    hold = find_composite(group, bond->composite);
-    if (hold && relock_hold_is_held(hold)) {
-        hold->lost_on = group->members[member]->resource;
-        relock_holds_lose(group->coordinator, hold, reason, relock_clock_now_ms());
-    }
-    relock_mutex_unlock(&group->coordinator->mutex);
-}
-
-static int why_lost(const struct bond *bond, size_t member)
-{
-    struct relock_client *client = bond->group->members[member]->client;
-    struct relock_guard guard;
-    struct relock_hold *hold;
-    int reason = RELOCK_LOST_GONE;
-
-    if (!relock_client_enter(client, false, &guard))
-        return reason;
-    hold = find_hold(client, bond, member);
-    if (hold && hold->state == RELOCK_HOLD_LOST)
-        reason = (int)hold->lost_reason;
-    relock_client_exit(client, &guard);
-    return reason;
-}
-
-/* The owner has no hold of a member, or a lost one: loses the composite. */
-static void group_miss(const struct bond *bond, size_t member)
-{
-    lose(bond, member, why_lost(bond, member));
 }
 
 /* Releases one level of a member. `*asks`: the call asks the server; otherwise the I/O thread does
  * so later. Clears it if the server is unreachable, so that the call does not wait for each member.
  */
-static int group_release(const struct bond *bond, size_t nth, uint64_t deadline_ms, bool *asks)
+static int release_level(const struct relock_bond *bond, size_t nth, uint64_t deadline_ms,
+                         bool *asks)
 {
     struct relock_lock *member = bond->group->members[nth];
     uint64_t number = bond->memberships[nth].number;
@@ -165,92 +39,6 @@ static int group_release(const struct bond *bond, size_t nth, uint64_t deadline_
 
     *asks = *asks && r != RELOCK_E_CONN;
     return r;
-}
-
-/* ---- following the members ----------------------------------------------------------------- */
-
-static void on_member_lost(struct relock_client *client, struct relock_hold *hold,
-                           struct relock_observer *observer) RELOCK_REQUIRES(client->mutex)
-{
-    const struct membership *membership = (const struct membership *)observer;
-    struct bond *bond = ref_bond(membership->bond);
-    size_t member = membership->member;
-    int reason = (int)hold->lost_reason;
-
-    relock_mutex_unlock(&client->mutex);
-    lose(bond, member, reason);
-    drop_bond(bond, 1);
-    relock_mutex_lock(&client->mutex);
-}
-
-static void drop_membership(struct relock_observer *observer)
-{
-    drop_bond(((struct membership *)observer)->bond, 1);
-}
-
-static const struct relock_observer_ops membership_ops = {
-    .lost = on_member_lost,
-    .gone = drop_membership, /* released apart from the composite, which finds out by itself */
-};
-
-/* The owner's hold of the member becomes part of the composite and takes the membership over, with
- * a reference to the bond. Returns false if the owner holds the member no more. */
-static bool group_join(struct bond *bond, size_t nth)
-{
-    struct relock_client *client = bond->group->members[nth]->client;
-    struct membership *membership = &bond->memberships[nth];
-    struct relock_guard guard;
-    struct relock_hold *hold;
-    bool joins;
-
-    if (!relock_client_enter(client, false, &guard))
-        return false;
-    hold = find_hold(client, bond, nth);
-    joins = hold && relock_hold_is_held(hold);
-    if (joins) {
-        membership->observer.ops = &membership_ops;
-        relock_observer_add(client, hold, &membership->observer);
-    }
-    relock_client_exit(client, &guard);
-    return joins;
-}
-
-/* Whether the hold is part of this composite. */
-static bool is_joined(const struct relock_hold *hold, const struct membership *membership)
-{
-    const struct relock_observer *observer;
-
-    DL_FOREACH(hold->observers, observer)
-    {
-        if (observer == &membership->observer)
-            return true;
-    }
-    return false;
-}
-
-/* The owner's holds of all members cease to be part of the composite. Returns how many references
- * to the bond they had, which the caller drops. */
-static size_t group_part(struct bond *bond)
-{
-    size_t n_refs = 0;
-
-    for (size_t i = 0; i < bond->group->n; i++) {
-        struct relock_client *client = bond->group->members[i]->client;
-        struct membership *membership = &bond->memberships[i];
-        struct relock_guard guard;
-        struct relock_hold *hold;
-        bool parts;
-
-        if (!relock_client_enter(client, false, &guard))
-            continue;
-        hold = find_hold(client, bond, i);
-        parts = hold && is_joined(hold, membership);
-        if (parts)
-            relock_observer_remove(client, hold, &membership->observer);
-        relock_client_exit(client, &guard);
-        n_refs += parts;
-    }
-    return n_refs;
 }
 
 /* ---- acquiring all members or none --------------------------------------------------------- */
@@ -267,9 +55,9 @@ static size_t group_part(struct bond *bond)
 struct taking {
     struct relock_local_call call;
     struct relock_acquire *acquire;
-    struct bond *bond; /* a reference */
-    bool nests;        /* for a further level */
-    bool is_vouched;   /* the owner has a hold on the client of the call */
+    struct relock_bond *bond; /* a reference */
+    bool nests;               /* for a further level */
+    bool is_vouched;          /* the owner has a hold on the client of the call */
     struct relock_grant weakest;
 };
 
@@ -290,8 +78,9 @@ static bool takes(const struct taking *taking, size_t nth)
     return !taking->nests || !is_semaphore(taking->bond, nth);
 }
 
-/* The member may be held by other levels of its owner: their fixed lease runs from now on. */
-static void stop_keeping(const struct taking *taking, size_t nth)
+/* From now on the watchdog renews the member, or no longer does. Other levels of its owner may hold
+ * it, too: if they have a fixed lease, that begins to run. */
+static void keep(const struct taking *taking, size_t nth, bool renewed)
 {
     struct relock_client *client = member_of(taking, nth)->client;
     struct relock_guard guard;
@@ -299,9 +88,9 @@ static void stop_keeping(const struct taking *taking, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return;
-    hold = find_hold(client, taking->bond, nth);
+    hold = relock_bond_find(client, taking->bond, nth);
     if (hold)
-        relock_levels_keep(client, hold, false);
+        relock_levels_keep(client, hold, renewed);
     relock_client_exit(client, &guard);
 }
 
@@ -313,8 +102,8 @@ static void release_collected(const struct taking *taking, size_t n)
         uint64_t timeout_ms = member_of(taking, n)->client->options.release_timeout_ms;
 
         if (takes(taking, n))
-            (void)group_release(taking->bond, n, limit_ms(taking, timeout_ms), &asks);
-        stop_keeping(taking, n);
+            (void)release_level(taking->bond, n, limit_ms(taking, timeout_ms), &asks);
+        keep(taking, n, false);
     }
 }
 
@@ -334,17 +123,11 @@ static int renew_permits(const struct taking *taking, size_t nth)
 {
     struct relock_lock *member = member_of(taking, nth);
     uint64_t until_ms = limit_ms(taking, member->client->options.command_timeout_ms);
-    struct relock_guard guard;
-    struct relock_hold *hold;
     int r = relock_extend_by(member, taking->bond->owner, taking->bond->memberships[nth].number,
                              relock_resource_lease_ms(member->resource), until_ms);
 
-    if (r < 0 || !relock_client_enter(member->client, false, &guard))
-        return r;
-    hold = find_hold(member->client, taking->bond, nth);
-    if (hold)
-        relock_levels_keep(member->client, hold, true);
-    relock_client_exit(member->client, &guard);
+    if (r == RELOCK_OK)
+        keep(taking, nth, true);
     return r;
 }
 
@@ -359,7 +142,7 @@ static int look_at_permits(const struct taking *taking, size_t nth)
 
     if (!relock_client_enter(client, false, &guard))
         return fail(taking, nth, guard.result, "these permits were lost");
-    hold = find_hold(client, taking->bond, nth);
+    hold = relock_bond_find(client, taking->bond, nth);
     is_held = hold && relock_hold_is_held(hold);
     is_renewed = is_held && hold->keeping == RELOCK_HOLD_RENEWED;
     relock_client_exit(client, &guard);
@@ -411,7 +194,7 @@ static int fix_lease(const struct taking *taking, size_t nth)
         r = relock_extend_by(member, taking->bond->owner, number, lease_ms,
                              limit_ms(taking, member->client->options.command_timeout_ms));
     if (r == RELOCK_OK)
-        stop_keeping(taking, nth);
+        keep(taking, nth, false);
     return r;
 }
 
@@ -482,7 +265,7 @@ static bool is_vouched(const struct relock_acquire *acquire, const struct relock
 }
 
 /* One level of each member, as the operations `ask` and `nest`. */
-static void collect(struct relock_acquire *acquire, struct bond *bond, bool nests,
+static void collect(struct relock_acquire *acquire, struct relock_bond *bond, bool nests,
                     struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct taking taking = {.acquire = acquire, .bond = bond, .nests = nests};
@@ -509,16 +292,21 @@ static void collect(struct relock_acquire *acquire, struct bond *bond, bool nest
 
 /* ---- a level ------------------------------------------------------------------------------- */
 
+/* The hold of the composite has ended, or its last level is being released. */
+static void leave_bond(struct relock_hold *hold)
+{
+    if (hold->data)
+        relock_bond_unref(hold->data);
+    hold->data = NULL;
+}
+
 /* Whether another thread acquires the first level for this owner, and with it permits. */
 static bool has_other(const struct relock_acquire *acquire, const struct relock_group *group)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     const struct relock_local_call *call;
-    bool has_permits = false;
 
-    for (size_t i = 0; i < group->n; i++)
-        has_permits |= group->members[i]->resource->kind->has_permits;
-    if (!has_permits)
+    if (!relock_group_has_semaphore(group->members, group->n))
         return false;
     DL_FOREACH(relock_local_of(acquire->client)->calls, call)
     {
@@ -557,7 +345,7 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
     int r = await_other(acquire);
 
     if (r == RELOCK_OK) {
-        hold->data = new_bond(hold);
+        hold->data = relock_bond_new(hold);
         r = hold->data ? RELOCK_OK : RELOCK_E_NOMEM;
     }
     if (r == RELOCK_OK) {
@@ -570,25 +358,16 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
         leave_bond(hold);
 }
 
-/* From now on the composite is lost with each of its members. No other thread releases it before.
- */
+/* No other thread releases the composite before its members' holds are part of it. */
 static void begin(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data);
-    size_t n_refs = 1;
+    struct relock_bond *bond = relock_bond_ref(hold->data);
 
     relock_owner_command_begin(hold, 0);
     relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < bond->group->n; i++) {
-        bond->memberships[i].bond = ref_bond(bond);
-        bond->memberships[i].member = i;
-        if (!group_join(bond, i)) {
-            n_refs++;
-            group_miss(bond, i);
-        }
-    }
-    drop_bond(bond, n_refs);
+    relock_bond_join(bond);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
@@ -615,7 +394,7 @@ static bool is_missing(const struct relock_client *client, const struct relock_l
 
 /* Releases one level of each member, also if that fails for another; permits with the last level.
  * Under no mutex. */
-static int release_members(const struct relock_client *client, const struct bond *bond,
+static int release_members(const struct relock_client *client, const struct relock_bond *bond,
                            bool is_last, uint64_t deadline_ms)
 {
     bool asks = deadline_ms > 0 && !relock_callback_is_inside();
@@ -626,9 +405,9 @@ static int release_members(const struct relock_client *client, const struct bond
 
         if (!is_last && is_semaphore(bond, i))
             continue;
-        r_member = group_release(bond, i, deadline_ms, &asks);
+        r_member = release_level(bond, i, deadline_ms, &asks);
         if (is_missing(client, bond->group->members[i], r_member)) {
-            group_miss(bond, i);
+            relock_bond_miss(bond, i);
             r_member = RELOCK_LOST;
         }
         r = graver(r, r_member);
@@ -640,16 +419,15 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
     bool is_last = hold->count == 0;
-    struct bond *bond = is_last ? hold->data : ref_bond(hold->data);
-    size_t n_refs = 1;
+    struct relock_bond *bond = is_last ? hold->data : relock_bond_ref(hold->data);
 
     if (is_last)
         hold->data = NULL;
     relock_mutex_unlock(&client->mutex);
     if (is_last)
-        n_refs += group_part(bond);
+        relock_bond_part(bond);
     answer->result = release_members(client, bond, is_last, deadline_ms);
-    drop_bond(bond, n_refs);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result == RELOCK_LOST)
@@ -670,7 +448,7 @@ static void drop_level(struct relock_client *client, struct relock_hold *hold, u
 static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data);
+    struct relock_bond *bond = relock_bond_ref(hold->data);
 
     collect(acquire, bond, true, answer);
     if (answer->verdict == RELOCK_VERDICT_DONE && !relock_hold_is_held(hold)) {
@@ -681,27 +459,26 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                               relock_acquire_limit_ms(acquire, relock_clock_now_ms()));
         relock_mutex_lock(&acquire->client->mutex);
     }
-    drop_bond(bond, 1);
+    relock_bond_unref(bond);
 }
 
 /* The levels that are left, without asking. */
 static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = hold->data; /* NULL: a release has done the rest */
+    struct relock_bond *bond = hold->data; /* NULL: a release has done the rest */
     unsigned count = hold->count;
-    size_t n_refs = 1;
 
     (void)now_ms;
     hold->count = 0;
     hold->data = NULL;
     relock_mutex_unlock(&client->mutex);
     if (count > 0)
-        n_refs += group_part(bond);
+        relock_bond_part(bond);
     for (; count > 0; count--)
         (void)release_members(client, bond, count == 1, 0);
     if (bond)
-        drop_bond(bond, n_refs);
+        relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     relock_holds_end(client, hold);
 }
@@ -712,7 +489,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
                    uint64_t deadline_ms, struct relock_answer *answer)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data);
+    struct relock_bond *bond = relock_bond_ref(hold->data);
 
     relock_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < bond->group->n && answer->result == RELOCK_OK; i++) {
@@ -721,9 +498,9 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
         answer->result = relock_extend_by(member, bond->owner, bond->memberships[i].number,
                                           lease_ms, deadline_ms);
         if (is_missing(client, member, answer->result))
-            group_miss(bond, i);
+            relock_bond_miss(bond, i);
     }
-    drop_bond(bond, 1);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     answer->is_reported = true;
     if (answer->result < 0)
@@ -734,7 +511,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
 static uint64_t check(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct bond *bond = ref_bond(hold->data);
+    struct relock_bond *bond = relock_bond_ref(hold->data);
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t valid_ms = UINT64_MAX;
     bool is_held = true;
@@ -747,10 +524,10 @@ static uint64_t check(struct relock_client *client, struct relock_hold *hold)
 
         is_held = !is_missing(client, member, r);
         if (!is_held)
-            group_miss(bond, i);
+            relock_bond_miss(bond, i);
         valid_ms = relock_clock_sooner(valid_ms, grant.valid_ms);
     }
-    drop_bond(bond, 1);
+    relock_bond_unref(bond);
     relock_mutex_lock(&client->mutex);
     return relock_clock_after(now_ms, valid_ms);
 }

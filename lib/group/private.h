@@ -130,6 +130,9 @@ bool relock_group_try_ref(struct relock_group *group);
 /* Frees the groups without references. Under no mutex. */
 void relock_group_reap(void);
 
+/* Whether one of these locks is a semaphore. */
+bool relock_group_has_semaphore(struct relock_lock *const *locks, size_t n);
+
 /* ---- local ----------------------------------------------------------------------------------- */
 
 /*
@@ -182,6 +185,57 @@ int relock_local_get(struct relock_client *client, struct relock_group *group,
 /* At the end of the client: lets go of its holds of multi and red locks, on other clients, too.
  * Unlocks the mutex meanwhile. */
 void relock_local_let_go(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* ---- bond ------------------------------------------------------------------------------------ */
+
+/*
+ * Bond - ties one hold of a multi lock to its owner's holds of the members
+ *
+ * While the multi lock is held, a membership observes the hold of each member. If that hold is
+ * lost, the membership finds the hold of the multi lock by its number, and loses it.
+ *
+ * Threads: any, under no mutex, unless a function says otherwise. Reference-counted; all else is
+ * constant once all members are acquired.
+ */
+
+struct relock_membership {
+    struct relock_observer observer; /* of the owner's hold of the member */
+    struct relock_bond *bond;        /* a reference while it observes */
+    size_t member;
+    uint64_t number; /* of the hold, if the member is a semaphore; else 0 */
+};
+
+struct relock_bond {
+    atomic_uint refs;
+    struct relock_group *group; /* a reference */
+    uint64_t composite;         /* the number of the hold of the multi lock */
+    uint64_t owner;
+    struct relock_membership memberships[]; /* one for each member */
+};
+
+/* For a hold of a multi lock that is about to be asked for; the reference is the hold's. NULL when
+ * out of memory. Mutex of the coordinator held. */
+struct relock_bond *relock_bond_new(const struct relock_hold *hold);
+
+/* Under any mutex. */
+struct relock_bond *relock_bond_ref(struct relock_bond *bond);
+void relock_bond_unref(struct relock_bond *bond);
+
+/* The owner's hold of the member, as part of the multi lock. `client` is that of the member. */
+struct relock_hold *relock_bond_find(const struct relock_client *client,
+                                     const struct relock_bond *bond, size_t member)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The owner has no hold of the member, or a lost one: loses the multi lock. */
+void relock_bond_miss(const struct relock_bond *bond, size_t member);
+
+/* All members are acquired: from now on the multi lock is lost with each of them. The caller has a
+ * reference. */
+void relock_bond_join(struct relock_bond *bond);
+
+/* The last level is being released: the holds of the members no longer belong to the multi lock.
+ * The caller has a reference. */
+void relock_bond_part(struct relock_bond *bond);
 
 /* ---- listeners ------------------------------------------------------------------------------- */
 
@@ -286,6 +340,21 @@ struct relock_vote {
     enum relock_request_wait wait;
 };
 
+/* What one server has said. */
+struct relock_tally_vote {
+    bool yes;            /* the server has our vote, as far as this process knows */
+    bool is_asked;       /* an attempt is unanswered */
+    bool no;             /* its last answer to an attempt was a no */
+    uint64_t free_at_ms; /* of that no, like the next two: see the report */
+    uint64_t place;
+    bool is_listening;
+    uint64_t valid_until_ms;  /* the yes is certain until then */
+    uint64_t sent_ms;         /* when the command last granted was sent */
+    uint64_t number;          /* of the vote last granted */
+    unsigned round;           /* in which it was asked last */
+    struct relock_vote *vote; /* a reference; gone with its client: used inside only */
+};
+
 struct relock_tally {
     struct relock_observer observer; /* of the composite, which has a reference */
     atomic_uint refs;
@@ -312,19 +381,7 @@ struct relock_tally {
         /* Missing votes are requested again once a quorum has granted commands sent since then. */
         uint64_t since_ms; /* 0: none is missing */
         uint64_t lost_ms;  /* when the last vote was lost */
-        struct {
-            bool yes;            /* the server has our vote, as far as this process knows */
-            bool is_asked;       /* an attempt is unanswered */
-            bool no;             /* its last answer to an attempt was a no */
-            uint64_t free_at_ms; /* of that no, like the next two: see the report */
-            uint64_t place;
-            bool is_listening;
-            uint64_t valid_until_ms;  /* the yes is certain until then */
-            uint64_t sent_ms;         /* when the command last granted was sent */
-            uint64_t number;          /* of the vote last granted */
-            unsigned round;           /* in which it was asked last */
-            struct relock_vote *vote; /* a reference; gone with its client: used inside only */
-        } votes[RELOCK_TALLY_MAX];
+        struct relock_tally_vote votes[RELOCK_TALLY_MAX];
     } guarded; /* by the mutex of the coordinator */
 };
 
@@ -332,6 +389,13 @@ struct relock_tally {
 static inline struct relock_tally *relock_tally_of(const struct relock_hold *hold)
 {
     return hold->data;
+}
+
+/* What the sequencer has said. Mutex of the coordinator held. */
+static inline const struct relock_tally_vote *
+relock_tally_sequencer(const struct relock_tally *tally)
+{
+    return &tally->guarded.votes[RELOCK_SEQUENCER];
 }
 
 /* For a hold of the coordinator that is about to be asked for; the reference is the hold's. NULL
@@ -395,6 +459,31 @@ bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)
 uint64_t relock_tally_valid_until(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
+/* ---- vote_command ---------------------------------------------------------------------------- */
+
+/*
+ * Vote command - a command about a vote, and what its answer changes: the vote, the tally, and the
+ * standing in the line of the sequencer
+ *
+ * The I/O thread of the member's client sends all commands about its votes on its one connection.
+ * Redis runs a late acquire before its release, because a vote with an unanswered acquire is
+ * settled only after the answer. All other commands about one vote may change places, as they do
+ * when a script has to be loaded first. That does no harm: an extension never shortens a lease and
+ * sets the same count, and no such command brings back a vote that is released.
+ */
+
+enum relock_vote_command_kind {
+    RELOCK_VOTE_COMMAND_LOCK,
+    RELOCK_VOTE_COMMAND_EXTEND,
+    RELOCK_VOTE_COMMAND_UNLOCK,
+};
+
+/* Posts one, on the client of the member. Its answer is counted in the round. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM. */
+int relock_vote_command_post(struct relock_client *client, struct relock_vote *vote,
+                             enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
+    RELOCK_REQUIRES(client->mutex);
+
 /* ---- vote ------------------------------------------------------------------------------------ */
 
 /*
@@ -407,22 +496,9 @@ uint64_t relock_tally_valid_until(const struct relock_tally *tally)
  * unanswered for too long is not asked for further votes until it answers. So a server that hangs
  * does not delay a red lock.
  *
- * The I/O thread of the member's client sends all commands about its votes on its one connection.
- * Redis runs a late acquire before its release, because a vote with an unanswered acquire is
- * settled only after the answer. All other commands about one vote may change places, as they do
- * when a script has to be loaded first. That does no harm: an extension never shortens a lease and
- * sets the same count, and no such command brings back a vote that is released.
- *
  * Threads: any, with the mutex of the coordinator held, unless a function says otherwise; unlock it
  * meanwhile.
  */
-
-/* A command about a vote; its answer changes the vote and the tally. */
-enum relock_vote_command_kind {
-    RELOCK_VOTE_COMMAND_LOCK,
-    RELOCK_VOTE_COMMAND_EXTEND,
-    RELOCK_VOTE_COMMAND_UNLOCK,
-};
 
 /* How a vote is asked for. */
 struct relock_vote_terms {
@@ -478,12 +554,6 @@ void relock_votes_drop(struct relock_client *client) RELOCK_REQUIRES(client->mut
 /* The operation `ask`. */
 void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,
                    struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
-
-/* ---- multilock ------------------------------------------------------------------------------- */
-
-/* The number of the hold that a hold of a multi lock has of a member that is a semaphore; 0: none.
- * With the mutex of the coordinator held. */
-uint64_t relock_multilock_number(const struct relock_hold *hold, size_t member);
 
 /* ---- survey ---------------------------------------------------------------------------------- */
 

@@ -6,6 +6,22 @@
 #include "lock/state/cancel.h"
 #include "lock/wake/wake.h"
 
+/* The pause before the next attempt after too few answers; after split votes. */
+#define UNREACHABLE_PAUSE_MS 20
+#define SPLIT_PAUSE_MS 8
+
+/* How long the other servers are not asked before the sequencer has answered. */
+#define SEQUENCER_MS 100
+
+/* How often servers are asked again that refuse a client with the vote of the sequencer; the first
+ * pause, of which each further one is twice as long. */
+#define N_INSISTS 4
+#define INSIST_MS 1
+
+/* The pause before the sequencer is asked again that refuses a client with a quorum: the release of
+ * the owner before may be on its way. */
+#define SEQUENCER_PAUSE_MS 10
+
 /* ---- where a refused waiter waits ---------------------------------------------------------- */
 
 static void set_listening(struct relock_acquire *acquire, bool listens)
@@ -54,22 +70,22 @@ static void end_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
 /* ---- refused ------------------------------------------------------------------------------- */
 
 /* Where a waiter stands after these answers of the servers. */
-static enum relock_standing redwait_standing(const struct relock_tally *tally)
+static enum relock_standing standing_after(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    if (!tally->guarded.votes[RELOCK_SEQUENCER].no ||
-        tally->guarded.votes[RELOCK_SEQUENCER].place == 0)
+    const struct relock_tally_vote *sequencer = relock_tally_sequencer(tally);
+
+    if (!sequencer->no || sequencer->place == 0)
         return RELOCK_STANDING_OUTSIDE;
-    return tally->guarded.is_barred || !tally->guarded.votes[RELOCK_SEQUENCER].is_listening
-               ? RELOCK_STANDING_IN_LINE
-               : RELOCK_STANDING_FIRST;
+    return tally->guarded.is_barred || !sequencer->is_listening ? RELOCK_STANDING_IN_LINE
+                                                                : RELOCK_STANDING_FIRST;
 }
 
 /* Whether the vote of the sequencer would not be enough. */
 static bool is_refused_by_others(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    unsigned n_no = relock_tally_n_no(tally) - tally->guarded.votes[RELOCK_SEQUENCER].no;
+    unsigned n_no = relock_tally_n_no(tally) - relock_tally_sequencer(tally)->no;
 
     return n_no >= relock_tally_quorum(tally);
 }
@@ -84,20 +100,19 @@ static void see_bypass(struct relock_acquire *acquire, const struct relock_tally
 
     relock_group_is_under(tally->group, acquire->client);
     was_bypassed = group->order.is_bypassed;
-    is_outside = redwait_standing(tally) == RELOCK_STANDING_OUTSIDE;
+    is_outside = standing_after(tally) == RELOCK_STANDING_OUTSIDE;
     if (group->order.pause_ms == 0)
         group->order.pause_ms = RELOCK_FIRST_PAUSE_MS;
     if (is_outside && tally->guarded.is_barred)
         return; /* the others were not asked; it asks again when the reservation is over */
-    group->order.is_bypassed =
-        is_refused_by_others(tally) &&
-        (tally->guarded.votes[RELOCK_SEQUENCER].yes || (was_bypassed && is_outside));
+    group->order.is_bypassed = is_refused_by_others(tally) &&
+                               (relock_tally_sequencer(tally)->yes || (was_bypassed && is_outside));
     if (was_bypassed && !group->order.is_bypassed)
         relock_resource_signal(acquire->resource, false);
 }
 
 /* The attempt was refused. */
-static void redwait_refused(struct relock_acquire *acquire, const struct relock_tally *tally)
+static void update_standing(struct relock_acquire *acquire, const struct relock_tally *tally)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_group *group = tally->group;
@@ -106,7 +121,7 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
     relock_group_is_under(tally->group, acquire->client);
     group->order.is_contended = true;
     see_bypass(acquire, tally);
-    group->order.standing = redwait_standing(tally);
+    group->order.standing = standing_after(tally);
     is_new = group->order.standing == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
     set_listening(acquire, group->order.standing != RELOCK_STANDING_IN_LINE);
     if (is_new) {
@@ -115,31 +130,13 @@ static void redwait_refused(struct relock_acquire *acquire, const struct relock_
     }
 }
 
-/* ---- asking the servers -------------------------------------------------------------------- */
-
-/* The pause before the next attempt after too few answers; after split votes. */
-#define UNREACHABLE_PAUSE_MS 20
-#define SPLIT_PAUSE_MS 8
-
-/* How long the other servers are not asked before the sequencer has answered. */
-#define SEQUENCER_MS 100
-
-/* How often servers are asked again that refuse a client with the vote of the sequencer; the first
- * pause, of which each further one is twice as long. */
-#define N_INSISTS 4
-#define INSIST_MS 1
-
-/* The pause before the sequencer is asked again that refuses a client with a quorum: the release of
- * the owner before may be on its way. */
-#define SEQUENCER_PAUSE_MS 10
-
 /* ---- the outcome --------------------------------------------------------------------------- */
 
 /* Whether the sequencer alone decided: the waiter is told when it is its turn. */
 static bool is_refused_by_line(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    return tally->guarded.is_barred || redwait_standing(tally) == RELOCK_STANDING_IN_LINE;
+    return tally->guarded.is_barred || standing_after(tally) == RELOCK_STANDING_IN_LINE;
 }
 
 /* How many leases have to end for a quorum, if the servers that were not heard are free by then:
@@ -171,10 +168,10 @@ static uint64_t free_at(const struct relock_tally *tally)
     uint64_t at_ms = RELOCK_NEVER;
 
     for (size_t i = 0; i < tally->group->n; i++) {
-        uint64_t end_ms = tally->guarded.votes[i].free_at_ms;
+        const struct relock_tally_vote *vote = &tally->guarded.votes[i];
 
-        if (tally->guarded.votes[i].no && end_ms < at_ms && n_free_by(tally, end_ms) >= n_missing)
-            at_ms = end_ms;
+        if (vote->no && vote->free_at_ms < at_ms && n_free_by(tally, vote->free_at_ms) >= n_missing)
+            at_ms = vote->free_at_ms;
     }
     return at_ms;
 }
@@ -185,9 +182,9 @@ static void refuse_in_line(const struct relock_acquire *acquire, const struct re
                            struct relock_answer *answer)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    answer->busy.free_at_ms =
-        relock_resource_after_lease(tally->guarded.votes[RELOCK_SEQUENCER].free_at_ms,
-                                    tally->guarded.votes[RELOCK_SEQUENCER].place);
+    const struct relock_tally_vote *sequencer = relock_tally_sequencer(tally);
+
+    answer->busy.free_at_ms = relock_resource_after_lease(sequencer->free_at_ms, sequencer->place);
     answer->pause_ms = acquire->client->options.recheck_ms;
 }
 
@@ -304,7 +301,7 @@ static void ask_all(struct relock_acquire *acquire, struct relock_tally *tally)
 static bool is_over(const struct relock_acquire *acquire, const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    uint64_t place = tally->guarded.votes[RELOCK_SEQUENCER].place;
+    uint64_t place = relock_tally_sequencer(tally)->place;
 
     if (place == 1 && !tally->guarded.is_barred &&
         tally->group->order.standing == RELOCK_STANDING_OUTSIDE)
@@ -312,7 +309,7 @@ static bool is_over(const struct relock_acquire *acquire, const struct relock_ta
     if (is_refused_by_line(tally))
         return !tally->guarded.is_recheck ||
                (place > 1 && ++tally->group->order.n_rechecks % place != 0);
-    return redwait_standing(tally) == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
+    return standing_after(tally) == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
 }
 
 /*
@@ -332,7 +329,7 @@ static void ask_in_order(struct relock_acquire *acquire, struct relock_tally *ta
         tally->guarded.is_alone = true;
         return;
     }
-    if (tally->guarded.votes[RELOCK_SEQUENCER].yes && !acquire->contended)
+    if (relock_tally_sequencer(tally)->yes && !acquire->contended)
         tally->group->order.is_contended = false;
     ask_all_but(acquire, tally, RELOCK_SEQUENCER);
     tally->guarded.is_barred = tally->guarded.is_barred || is_barred;
@@ -395,7 +392,9 @@ static bool ask_again(struct relock_acquire *acquire, struct relock_tally *tally
         pause(acquire, pause_ms) != RELOCK_AGAIN)
         return false;
     for (size_t i = 0; i < tally->group->n; i++) {
-        wanted[i] = tally->guarded.votes[i].no && !tally->guarded.votes[i].is_asked;
+        const struct relock_tally_vote *vote = &tally->guarded.votes[i];
+
+        wanted[i] = vote->no && !vote->is_asked;
         any = any || wanted[i];
     }
     if (any)
@@ -417,7 +416,7 @@ static void insist(struct relock_acquire *acquire, struct relock_tally *tally)
     for (unsigned i = 0; i < N_INSISTS; i++, pause_ms *= 2) {
         unsigned n_yes = relock_tally_n_yes(tally);
 
-        if (!tally->guarded.votes[RELOCK_SEQUENCER].yes || n_yes >= quorum ||
+        if (!relock_tally_sequencer(tally)->yes || n_yes >= quorum ||
             n_yes + relock_tally_n_no(tally) < quorum || !ask_again(acquire, tally, pause_ms))
             return;
     }
@@ -432,7 +431,7 @@ static void wait_for_sequencer(struct relock_acquire *acquire, struct relock_tal
     if (!acquire->contended && !tally->group->order.is_contended)
         return; /* it is the vote that this client had before */
     if (relock_tally_n_yes(tally) >= relock_tally_quorum(tally) &&
-        redwait_standing(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
+        standing_after(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
         (void)ask_again(acquire, tally, SEQUENCER_PAUSE_MS);
 }
 
@@ -460,7 +459,7 @@ static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
         tally->group->order.is_bypassed = false;
         tally->group->order.pause_ms = 0;
     } else if (answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries) {
-        redwait_refused(acquire, tally);
+        update_standing(acquire, tally);
     }
 }
 

@@ -80,7 +80,7 @@ static void renew_after(struct relock_client *client, struct relock_hold *hold, 
 static bool lacks_sequencer(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    return tally->guarded.votes[RELOCK_SEQUENCER].no && !tally->guarded.votes[RELOCK_SEQUENCER].yes;
+    return relock_tally_sequencer(tally)->no && !relock_tally_sequencer(tally)->yes;
 }
 
 /* ---- renewals ------------------------------------------------------------------------------ */

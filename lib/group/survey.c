@@ -18,21 +18,21 @@
  *
  *   state      becomes     when
  *   OPEN       ASKED       the survey posts it: ask
- *   ASKED      ANSWERED    the server has answered: answers_take
- *              OPEN        the failure may pass: answers_take
- *              REFUSED     it will not: answers_take
+ *   ASKED      ANSWERED    the server has answered: take_answer
+ *              OPEN        the failure may pass: take_answer
+ *              REFUSED     it will not: take_answer
  */
-enum relock_question_state {
-    RELOCK_QUESTION_OPEN, /* to be posted, perhaps again */
-    RELOCK_QUESTION_ASKED,
-    RELOCK_QUESTION_ANSWERED,
-    RELOCK_QUESTION_REFUSED, /* and asking again is no use */
+enum question_state {
+    QUESTION_OPEN, /* to be posted, perhaps again */
+    QUESTION_ASKED,
+    QUESTION_ANSWERED,
+    QUESTION_REFUSED, /* and asking again is no use */
 };
 
-struct relock_survey_question {
+struct question {
     struct relock_outbox_entry entry; /* of the client of the lock; posted while ASKED */
 
-    struct relock_survey *survey; /* that it is a question of; constant */
+    struct survey *survey; /* that it is a question of; constant */
 
     /* constant; the group of the survey keeps both */
     struct relock_lock *lock;
@@ -44,18 +44,34 @@ struct relock_survey_question {
     bool is_certain; /* the vote is certain for now, also against the server's answer */
 
     /* guarded by the mutex of the coordinator */
-    enum relock_question_state state;
+    enum question_state state;
     int failure; /* the last one */
     char why[RELOCK_WHY_MAX];
     struct relock_inspection inspection;
 };
 
-enum relock_outcome {
-    RELOCK_OUTCOME_OPEN,   /* further answers may change it */
-    RELOCK_OUTCOME_KNOWN,  /* no further answer is needed */
-    RELOCK_OUTCOME_FAILED, /* no further answer can help */
+struct survey {
+    atomic_uint refs;           /* answers may come after the asking thread has left */
+    struct relock_group *group; /* a reference; constant */
+    struct relock_gate gate;    /* of the asking thread */
+    size_t n;                   /* constant */
+    struct question questions[];
 };
 
+enum outcome {
+    OUTCOME_OPEN,   /* further answers may change it */
+    OUTCOME_KNOWN,  /* no further answer is needed */
+    OUTCOME_FAILED, /* no further answer can help */
+};
+
+/* The pause before an unreachable server is asked again, and the extra time of servers that are
+ * slower than a quorum. */
+#define PAUSE_MS 20
+
+/* A server that is slower than this is given no further questions until it has answered. */
+#define HANGS_MS 500
+
+/* In place of a lease. */
 #define FREE_MS (-2)
 #define NO_LEASE_MS (-1)
 
@@ -154,20 +170,20 @@ struct relock_inspection relock_opinion_of_red(const struct relock_opinion *opin
     return composite;
 }
 
-/* ---- answers ------------------------------------------------------------------------------- */
+/* ---- the questions about a member ---------------------------------------------------------- */
 
 /* The number of questions about the member. Under any mutex. */
-static size_t answers_n(const struct relock_survey_question *questions)
+static size_t n_questions(const struct question *questions)
 {
     return questions->red ? questions->red->n : 1;
 }
 
-static unsigned quorum_of(const struct relock_survey_question *question)
+static unsigned quorum_of(const struct question *question)
 {
-    return relock_group_quorum(answers_n(question));
+    return relock_group_quorum(n_questions(question));
 }
 
-/* ---- the outcome --------------------------------------------------------------------------- */
+/* ---- the outcome for a member -------------------------------------------------------------- */
 
 struct count {
     unsigned answered, refused, open;
@@ -176,22 +192,22 @@ struct count {
 
 /* Whether the server has the caller's vote: by its answer, or because this process knows for
  * certain. */
-static bool is_ours(const struct relock_survey_question *question)
+static bool is_ours(const struct question *question)
 {
-    return question->state == RELOCK_QUESTION_ANSWERED ? question->inspection.own_count > 0
-                                                       : question->is_certain;
+    return question->state == QUESTION_ANSWERED ? question->inspection.own_count > 0
+                                                : question->is_certain;
 }
 
-static struct count count_answers(const struct relock_survey_question *questions)
+static struct count count_answers(const struct question *questions)
 {
     struct count count = {0};
 
-    for (size_t i = 0; i < answers_n(questions); i++) {
-        const struct relock_survey_question *question = &questions[i];
+    for (size_t i = 0; i < n_questions(questions); i++) {
+        const struct question *question = &questions[i];
 
-        if (question->state != RELOCK_QUESTION_ANSWERED) {
-            count.open += question->state != RELOCK_QUESTION_REFUSED;
-            count.refused += question->state == RELOCK_QUESTION_REFUSED;
+        if (question->state != QUESTION_ANSWERED) {
+            count.open += question->state != QUESTION_REFUSED;
+            count.refused += question->state == QUESTION_REFUSED;
             count.locked += is_ours(question);
             continue;
         }
@@ -203,20 +219,20 @@ static struct count count_answers(const struct relock_survey_question *questions
     return count;
 }
 
-static enum relock_outcome answers_outcome(const struct relock_survey_question *questions)
+static enum outcome outcome_of(const struct question *questions)
 {
     struct count count = count_answers(questions);
     unsigned quorum = quorum_of(questions);
 
     if (count.refused >= quorum)
-        return RELOCK_OUTCOME_FAILED;
+        return OUTCOME_FAILED;
     if (count.open == 0)
-        return RELOCK_OUTCOME_KNOWN;
+        return OUTCOME_KNOWN;
     if (count.answered < quorum)
-        return RELOCK_OUTCOME_OPEN;
+        return OUTCOME_OPEN;
     return count.free >= quorum || count.locked >= quorum || count.other_side >= quorum
-               ? RELOCK_OUTCOME_KNOWN
-               : RELOCK_OUTCOME_OPEN;
+               ? OUTCOME_KNOWN
+               : OUTCOME_OPEN;
 }
 
 /* ---- one answer ---------------------------------------------------------------------------- */
@@ -231,8 +247,7 @@ static bool is_passing(int failure, const char *error)
 }
 
 /* Takes the result of one question. */
-static void answers_take(struct relock_survey_question *question, int result,
-                         const struct redisReply *reply)
+static void take_answer(struct question *question, int result, const struct redisReply *reply)
 {
     const char *error = reply ? relock_reply_error(reply) : NULL;
 
@@ -243,22 +258,22 @@ static void answers_take(struct relock_survey_question *question, int result,
     if (result == RELOCK_OK) {
         relock_inspection_count(&question->inspection, question->lock->resource->kind,
                                 question->count);
-        question->state = RELOCK_QUESTION_ANSWERED;
+        question->state = QUESTION_ANSWERED;
         question->failure = RELOCK_OK;
         return;
     }
-    question->state = is_passing(result, error) ? RELOCK_QUESTION_OPEN : RELOCK_QUESTION_REFUSED;
+    question->state = is_passing(result, error) ? QUESTION_OPEN : QUESTION_REFUSED;
     question->failure = result;
     (void)snprintf(question->why, sizeof(question->why), "%s", error ? error : "");
 }
 
-/* ---- all together -------------------------------------------------------------------------- */
+/* ---- the conclusion about a member --------------------------------------------------------- */
 
 /* Too few answered: the refusal, if refusals prevented a quorum; else RELOCK_E_CONN. */
-static int fail(const struct relock_survey_question *questions, char why[RELOCK_WHY_MAX])
+static int fail(const struct question *questions, char why[RELOCK_WHY_MAX])
 {
-    size_t n = answers_n(questions);
-    const struct relock_survey_question *refused = NULL;
+    size_t n = n_questions(questions);
+    const struct question *refused = NULL;
     size_t n_refused = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -277,8 +292,8 @@ static int fail(const struct relock_survey_question *questions, char why[RELOCK_
 }
 
 /* The conclusion from all answers. Returns RELOCK_OK; or a failure and why, if too few answered. */
-static int answers_judge(const struct relock_survey_question *questions,
-                         struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
+static int judge_member(const struct question *questions, struct relock_inspection *inspection,
+                        char why[RELOCK_WHY_MAX])
 {
     struct relock_opinion opinions[RELOCK_TALLY_MAX] = {0};
 
@@ -289,7 +304,7 @@ static int answers_judge(const struct relock_survey_question *questions,
         return RELOCK_OK;
     for (size_t i = 0; i < questions->red->n; i++)
         opinions[i] = (struct relock_opinion){
-            .is_known = questions[i].state == RELOCK_QUESTION_ANSWERED,
+            .is_known = questions[i].state == QUESTION_ANSWERED,
             .is_ours = is_ours(&questions[i]),
             .inspection = questions[i].inspection,
         };
@@ -297,33 +312,15 @@ static int answers_judge(const struct relock_survey_question *questions,
     return RELOCK_OK;
 }
 
-/* ---- survey ---------------------------------------------------------------------------------- */
-
-/* The pause before an unreachable server is asked again, and the extra time of servers that are
- * slower than a quorum. */
-#define PAUSE_MS 20
-
-/* A server that is slower than this is given no further questions until it has answered. */
-#define HANGS_MS 500
-
-struct relock_survey {
-    atomic_uint refs;           /* answers may come after the asking thread has left */
-    struct relock_group *group; /* a reference; constant */
-    struct relock_gate gate;    /* of the asking thread */
-    size_t n;                   /* constant */
-    struct relock_survey_question questions[];
-};
-
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static void add_red(struct relock_survey *survey, struct relock_group *red)
+static void add_red(struct survey *survey, struct relock_group *red)
 {
     for (size_t i = 0; i < red->n; i++)
-        survey->questions[survey->n++] =
-            (struct relock_survey_question){.lock = red->members[i], .red = red};
+        survey->questions[survey->n++] = (struct question){.lock = red->members[i], .red = red};
 }
 
-static void add_members(struct relock_survey *survey, const struct relock_group *multi)
+static void add_members(struct survey *survey, const struct relock_group *multi)
 {
     for (size_t i = 0; i < multi->n; i++) {
         struct relock_lock *member = multi->members[i];
@@ -331,7 +328,7 @@ static void add_members(struct relock_survey *survey, const struct relock_group 
         if (relock_group_of(member->resource))
             add_red(survey, relock_group_of(member->resource));
         else
-            survey->questions[survey->n++] = (struct relock_survey_question){.lock = member};
+            survey->questions[survey->n++] = (struct question){.lock = member};
     }
 }
 
@@ -349,10 +346,9 @@ static size_t count_servers(const struct relock_group *group)
     return n;
 }
 
-static struct relock_survey *new_survey(struct relock_group *group)
+static struct survey *new_survey(struct relock_group *group)
 {
-    struct relock_survey *new =
-        calloc(1, sizeof(*new) + (count_servers(group) * sizeof(struct relock_survey_question)));
+    struct survey *new = calloc(1, sizeof(*new) + (count_servers(group) * sizeof(struct question)));
 
     if (!new)
         return NULL;
@@ -368,7 +364,7 @@ static struct relock_survey *new_survey(struct relock_group *group)
     return new;
 }
 
-static void unref(struct relock_survey *survey)
+static void unref(struct survey *survey)
 {
     if (atomic_fetch_sub(&survey->refs, 1) > 1)
         return;
@@ -378,7 +374,7 @@ static void unref(struct relock_survey *survey)
 
 /* ---- the owner's levels -------------------------------------------------------------------- */
 
-static void find_hold(struct relock_survey_question *question, uint64_t owner)
+static void find_hold(struct question *question, uint64_t owner)
 {
     struct relock_client *client = question->lock->client;
     const struct relock_hold *hold;
@@ -395,21 +391,23 @@ static void find_hold(struct relock_survey_question *question, uint64_t owner)
 }
 
 /* The owner may have other permits of it. */
-static void find_permits(struct relock_survey_question *question, uint64_t owner, size_t member)
+static void find_permits(struct question *question, uint64_t owner, size_t member)
 {
     struct relock_group *multi = question->survey->group;
     const struct relock_hold *composite;
+    const struct relock_bond *bond;
     struct relock_guard guard;
 
     if (!relock_client_enter(multi->coordinator, false, &guard))
         return;
     composite = multi->resource ? relock_resource_find(multi->resource, owner) : NULL;
-    if (composite)
-        question->number = relock_multilock_number(composite, member);
+    bond = composite ? composite->data : NULL;
+    if (bond)
+        question->number = bond->memberships[member].number;
     relock_client_exit(multi->coordinator, &guard);
 }
 
-static void find_votes(struct relock_survey_question *questions, uint64_t owner)
+static void find_votes(struct question *questions, uint64_t owner)
 {
     struct relock_group *red = questions->red;
     struct relock_resource *resource;
@@ -421,19 +419,18 @@ static void find_votes(struct relock_survey_question *questions, uint64_t owner)
     resource = relock_local_find(red->coordinator, red);
     composite = resource ? relock_resource_find(resource, owner) : NULL;
     for (size_t i = 0; i < red->n && composite && relock_tally_of(composite); i++) {
-        const struct relock_tally *tally = relock_tally_of(composite);
+        const struct relock_tally_vote *vote = &relock_tally_of(composite)->guarded.votes[i];
 
         questions[i].count = composite->count;
-        questions[i].number = tally->guarded.votes[i].number;
-        questions[i].is_certain = tally->guarded.votes[i].yes &&
-                                  tally->guarded.votes[i].valid_until_ms > relock_clock_now_ms();
+        questions[i].number = vote->number;
+        questions[i].is_certain = vote->yes && vote->valid_until_ms > relock_clock_now_ms();
     }
     relock_client_exit(red->coordinator, &guard);
 }
 
-static void find_own(struct relock_survey *survey, uint64_t owner)
+static void find_own(struct survey *survey, uint64_t owner)
 {
-    struct relock_survey_question *question = survey->questions;
+    struct question *question = survey->questions;
 
     for (size_t nth = 0; question < survey->questions + survey->n; nth++) {
         if (question->red)
@@ -442,49 +439,46 @@ static void find_own(struct relock_survey *survey, uint64_t owner)
             find_permits(question, owner, nth);
         else
             find_hold(question, owner);
-        question += answers_n(question);
+        question += n_questions(question);
     }
 }
 
-/* ---- answers ------------------------------------------------------------------------------- */
+/* ---- the outcome of all -------------------------------------------------------------------- */
 
 /* The first member with that outcome; NULL if there is none. */
-static const struct relock_survey_question *find(const struct relock_survey *survey,
-                                                 enum relock_outcome outcome)
+static const struct question *find(const struct survey *survey, enum outcome outcome)
 {
-    for (size_t i = 0; i < survey->n; i += answers_n(&survey->questions[i]))
-        if (answers_outcome(&survey->questions[i]) == outcome)
+    for (size_t i = 0; i < survey->n; i += n_questions(&survey->questions[i]))
+        if (outcome_of(&survey->questions[i]) == outcome)
             return &survey->questions[i];
     return NULL;
 }
 
-static enum relock_outcome outcome_of_all(const struct relock_survey *survey)
+static enum outcome outcome_of_all(const struct survey *survey)
 {
-    if (find(survey, RELOCK_OUTCOME_FAILED))
-        return RELOCK_OUTCOME_FAILED;
-    return find(survey, RELOCK_OUTCOME_OPEN) ? RELOCK_OUTCOME_OPEN : RELOCK_OUTCOME_KNOWN;
+    if (find(survey, OUTCOME_FAILED))
+        return OUTCOME_FAILED;
+    return find(survey, OUTCOME_OPEN) ? OUTCOME_OPEN : OUTCOME_KNOWN;
 }
 
-static bool is_any_asked(const struct relock_survey *survey)
+static bool is_any_asked(const struct survey *survey)
 {
     for (size_t i = 0; i < survey->n; i++)
-        if (survey->questions[i].state == RELOCK_QUESTION_ASKED)
+        if (survey->questions[i].state == QUESTION_ASKED)
             return true;
     return false;
 }
 
-static void tell(struct relock_survey_question *question, int result,
-                 const struct redisReply *reply)
+static void tell(struct question *question, int result, const struct redisReply *reply)
 {
-    struct relock_survey *survey = question->survey;
+    struct survey *survey = question->survey;
     struct relock_mutex *mutex = &survey->group->coordinator->mutex;
-    enum relock_outcome outcome;
+    enum outcome outcome;
 
     relock_mutex_lock(mutex);
-    answers_take(question, result, reply);
+    take_answer(question, result, reply);
     outcome = outcome_of_all(survey);
-    if (outcome == RELOCK_OUTCOME_FAILED ||
-        (outcome == RELOCK_OUTCOME_KNOWN && !is_any_asked(survey)))
+    if (outcome == OUTCOME_FAILED || (outcome == OUTCOME_KNOWN && !is_any_asked(survey)))
         relock_gate_open_under(&survey->gate, mutex);
     relock_mutex_unlock(mutex);
 }
@@ -493,7 +487,7 @@ static void tell(struct relock_survey_question *question, int result,
 
 static bool write_command(const struct relock_outbox_entry *entry, struct relock_request *request)
 {
-    const struct relock_survey_question *question = (const struct relock_survey_question *)entry;
+    const struct question *question = (const struct question *)entry;
 
     relock_request_inspect_hold(request, question->lock->resource, question->number);
     return true;
@@ -502,8 +496,8 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
 static void answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                    const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_survey_question *question = (struct relock_survey_question *)entry;
-    struct relock_survey *survey = question->survey;
+    struct question *question = (struct question *)entry;
+    struct survey *survey = question->survey;
 
     relock_mutex_unlock(&client->mutex);
     tell(question, result, reply); /* from here on it may be posted again */
@@ -524,7 +518,7 @@ static const struct relock_outbox_ops ops = {
 };
 
 /* Returns RELOCK_OK, and the question is answered once; or why it cannot be asked now. */
-static int post(struct relock_survey_question *question)
+static int post(struct question *question)
 {
     struct relock_client *client = question->lock->client;
     struct relock_outbox *outbox;
@@ -545,19 +539,19 @@ static int post(struct relock_survey_question *question)
 }
 
 /* Posts the questions that are open. */
-static void ask(struct relock_survey *survey)
+static void ask(struct survey *survey)
 {
     struct relock_mutex *mutex = &survey->group->coordinator->mutex;
 
     for (size_t i = 0; i < survey->n; i++) {
-        struct relock_survey_question *question = &survey->questions[i];
+        struct question *question = &survey->questions[i];
         bool is_open;
         int r;
 
         relock_mutex_lock(mutex);
-        is_open = question->state == RELOCK_QUESTION_OPEN;
+        is_open = question->state == QUESTION_OPEN;
         if (is_open)
-            question->state = RELOCK_QUESTION_ASKED;
+            question->state = QUESTION_ASKED;
         relock_mutex_unlock(mutex);
         if (!is_open)
             continue;
@@ -567,41 +561,41 @@ static void ask(struct relock_survey *survey)
     }
 }
 
-/* ---- all answers together ------------------------------------------------------------------ */
+/* ---- the conclusion ------------------------------------------------------------------------ */
 
-static int judge(const struct relock_survey *survey, unsigned count,
-                 struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
+static int judge(const struct survey *survey, unsigned count, struct relock_inspection *inspection,
+                 char why[RELOCK_WHY_MAX])
 {
     const struct relock_group *group = survey->group;
-    const struct relock_survey_question *questions = survey->questions;
-    const struct relock_survey_question *failed = find(survey, RELOCK_OUTCOME_FAILED);
+    const struct question *questions = survey->questions;
+    const struct question *failed = find(survey, OUTCOME_FAILED);
 
     if (failed)
-        return answers_judge(failed, inspection, why);
+        return judge_member(failed, inspection, why);
     if (!group->kind->is_collection)
-        return answers_judge(questions, inspection, why);
+        return judge_member(questions, inspection, why);
     *inspection = (struct relock_inspection){.holder = {.ttl_ms = FREE_MS}, .own_count = count};
     for (size_t i = 0; i < group->n; i++) {
         struct relock_inspection member = {0};
-        int r = answers_judge(questions, &member, why);
+        int r = judge_member(questions, &member, why);
 
         if (r < 0)
             return r;
         if (group->members[i]->resource->kind->has_permits && member.own_count > 0)
             member.own_count = count; /* further levels have taken no permits */
         relock_opinion_add(inspection, &member, relock_lock_name(group->members[i]));
-        questions += answers_n(questions);
+        questions += n_questions(questions);
     }
     return RELOCK_OK;
 }
 
 /* Asks until the outcome is known, or the time is over. */
-static void ask_in_time(struct relock_survey *survey, uint64_t deadline_ms)
+static void ask_in_time(struct survey *survey, uint64_t deadline_ms)
 {
     struct relock_mutex *mutex = &survey->group->coordinator->mutex;
-    enum relock_outcome outcome = RELOCK_OUTCOME_OPEN;
+    enum outcome outcome = OUTCOME_OPEN;
 
-    while (outcome == RELOCK_OUTCOME_OPEN && relock_clock_now_ms() < deadline_ms) {
+    while (outcome == OUTCOME_OPEN && relock_clock_now_ms() < deadline_ms) {
         ask(survey);
         (void)relock_gate_wait(&survey->gate,
                                relock_clock_sooner(relock_clock_in(PAUSE_MS), deadline_ms));
@@ -615,7 +609,7 @@ int relock_survey_run(struct relock_lock *lock, const struct relock_claim *claim
                       struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
 {
     struct relock_client *coordinator = lock->client;
-    struct relock_survey *survey = new_survey(relock_group_of(lock->resource));
+    struct survey *survey = new_survey(relock_group_of(lock->resource));
     int r;
 
     if (!survey)

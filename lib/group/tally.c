@@ -89,7 +89,7 @@ unsigned relock_tally_n_no(const struct relock_tally *tally)
 static bool awaits_sequencer(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    return tally->guarded.is_told && tally->guarded.votes[RELOCK_SEQUENCER].is_asked;
+    return tally->guarded.is_told && relock_tally_sequencer(tally)->is_asked;
 }
 
 /* Whether enough servers have answered for a refusal, or too few will. One that is down neither
@@ -143,8 +143,10 @@ static void refuse(struct relock_tally *tally, int result, const char *why)
 static void count(struct relock_tally *tally, const struct relock_tally_report *report)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
+    struct relock_tally_vote *vote = &tally->guarded.votes[report->member];
+
     tally->guarded.n_left--;
-    tally->guarded.votes[report->member].is_asked = false;
+    vote->is_asked = false;
     if (report->answer == RELOCK_ANSWER_YES) {
         tally->guarded.n_yes++;
         if (report->n_receivers > tally->guarded.n_receivers)
@@ -155,10 +157,10 @@ static void count(struct relock_tally *tally, const struct relock_tally_report *
         if (report->member == RELOCK_SEQUENCER &&
             (report->is_reserved || (report->place > 1 && !tally->guarded.is_recheck)))
             tally->guarded.is_barred = true;
-        tally->guarded.votes[report->member].no = true;
-        tally->guarded.votes[report->member].free_at_ms = report->free_at_ms;
-        tally->guarded.votes[report->member].place = report->place;
-        tally->guarded.votes[report->member].is_listening = report->is_listening;
+        vote->no = true;
+        vote->free_at_ms = report->free_at_ms;
+        vote->place = report->place;
+        vote->is_listening = report->is_listening;
     }
     if (report->refusal < 0)
         refuse(tally, report->refusal, report->why);
@@ -241,17 +243,17 @@ bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)
 bool relock_tally_grant(const struct relock_vote *vote, uint64_t sent_ms, uint64_t valid_until_ms)
 {
     struct relock_tally *tally = vote->tally;
-    size_t member = vote->member;
+    struct relock_tally_vote *counted = &tally->guarded.votes[vote->member];
     bool is_wanted;
 
     relock_mutex_lock(&tally->group->coordinator->mutex);
-    is_wanted = tally->guarded.composite && tally->guarded.votes[member].round == vote->round;
+    is_wanted = tally->guarded.composite && counted->round == vote->round;
     if (is_wanted) {
-        tally->guarded.votes[member].number = vote->hold->number;
-        tally->guarded.votes[member].yes = true;
-        tally->guarded.votes[member].no = false;
-        tally->guarded.votes[member].valid_until_ms = valid_until_ms;
-        tally->guarded.votes[member].sent_ms = sent_ms;
+        counted->number = vote->hold->number;
+        counted->yes = true;
+        counted->no = false;
+        counted->valid_until_ms = valid_until_ms;
+        counted->sent_ms = sent_ms;
         update(tally, RELOCK_LOST_EXPIRED);
     }
     relock_mutex_unlock(&tally->group->coordinator->mutex);
@@ -261,13 +263,13 @@ bool relock_tally_grant(const struct relock_vote *vote, uint64_t sent_ms, uint64
 void relock_tally_lose(const struct relock_vote *vote, int reason)
 {
     struct relock_tally *tally = vote->tally;
-    size_t member = vote->member;
+    struct relock_tally_vote *counted = &tally->guarded.votes[vote->member];
 
     relock_mutex_lock(&tally->group->coordinator->mutex);
-    if (tally->guarded.votes[member].round == vote->round) {
-        if (tally->guarded.votes[member].yes)
+    if (counted->round == vote->round) {
+        if (counted->yes)
             tally->guarded.lost_ms = relock_clock_now_ms() + 1; /* not in the same one */
-        tally->guarded.votes[member].yes = false;
+        counted->yes = false;
         update(tally, reason);
     }
     relock_mutex_unlock(&tally->group->coordinator->mutex);

@@ -169,6 +169,29 @@ static void a_name_in_other_use_is_told_as_that(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
+/* The library logs why it was not acquired, alone or as a member of a multi lock. */
+static void assert_keeps_name(struct fixture *f, const char *name, const char *other)
+{
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, name, PEER, LEASE_MS));
+    tool = other ? tool_start(f, "run", "--plain", name, other, "--", "true")
+                 : tool_start(f, "run", "--plain", name, "--", "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), ": not acquired: "));
+    if (strstr(tool_err(tool), "RELOCK_"))
+        fail_msg("%s: %s", name, tool_err(tool));
+    assert_true(peer_unlock(f->probe, name, PEER));
+}
+
+static void the_name_of_a_lock_is_no_setting(void **state)
+{
+    assert_keeps_name(*state, "command_timeout_ms", NULL);
+    assert_keeps_name(*state, "the min_replicas of jobs", NULL);
+    assert_keeps_name(*state, "recheck_ms", "jobs");
+    assert_keeps_name(*state, "jobs/recheck_ms/5", "jobs/other");
+}
+
 /* Unless a server runs there. */
 static void a_server_that_nobody_named_is_called_the_default(void **state)
 {
@@ -216,6 +239,7 @@ int main(void)
         TOOL_TEST(wrong_settings_are_named_as_the_tool_names_them),
         TOOL_TEST(variables_set_what_the_messages_recommend),
         TOOL_TEST(a_name_in_other_use_is_told_as_that),
+        TOOL_TEST(the_name_of_a_lock_is_no_setting),
         TOOL_TEST(a_server_that_nobody_named_is_called_the_default),
         TOOL_TEST(colours_are_for_terminals),
     };

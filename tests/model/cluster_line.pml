@@ -507,7 +507,7 @@ proctype client(byte c)
 
     if :: holding[c] -> goto critical :: else fi;
 look:
-    atomic {                        /* wait_turn, relock_ask */
+    atomic {                        /* relock_waiter_wait, relock_ask */
         if
         :: dead[c] -> goto end_dead
         :: !dead[c] && calls[c] == 0 && queue[c] == 0 -> goto over

@@ -12,7 +12,7 @@
  *
  * What stands for what:
  *
- *   begin, look      relock_take_join, relock_waiter_next     lib/lock/call/take.c call/take.c
+ *   begin, look      relock_take_join, relock_waiter_next     lib/lock/call/take.c call/wait.c
  *   ask              relock_ask                             lib/lock/call/ask.c
  *   search()         relock_deadlock_wait_begins                  lib/lock/state/deadlock.c
  *   leave()          relock_deadlock_wait_ends                  lib/lock/state/deadlock.c

@@ -29,10 +29,10 @@
  *   fair_lock              scripts/fair_lock.lua, its steps in the same order
  *   fair_unlock            scripts/fair_unlock.lua, as a release, to leave, and to settle
  *   tell_first             scripts/fair_tell.lua
- *   waiter: the look       wait_turn, relock_waiter_ended, sleep_in_queue
- *                                                             lib/lock/call/take.c
+ *   waiter: the look       relock_waiter_wait, relock_waiter_ended, sleep_in_queue
+ *                                                             lib/lock/call/wait.c
  *           the answer     take_granted, take_refused, take_failure   lib/lock/call/ask.c
- *           give up        leave_queue                                lib/lock/call/take.c
+ *           give up        leave_queue                                lib/lock/call/wait.c
  *           release        release_last                               lib/lock/call/release.c
  *   told[], held[]         lease_end_ms, relock_resource_hear_lease   lib/lock/state/resource.c
  *   io                     on_channel                                 lib/lock/wake/subscription.c

@@ -46,7 +46,7 @@
  *                                                                      subscription.c
  *   client          relock_ask, take_granted, take_refused, wait_for_release, take_failure, may_join
  *                                                                      ask.c
- *                   leave_queue                                        take.c
+ *                   leave_queue                                        wait.c
  *                   relock_commands_write_lock, relock_commands_waits_again
  *                                                                      commands.c
  *                   release_last, reaches_waiters                      release.c
@@ -448,7 +448,7 @@ proctype client(byte c)
     bool joins, foreign, was_active, ran, no_reply, is_lost;
 
 look:
-    atomic {                        /* wait_turn, relock_ask */
+    atomic {                        /* relock_waiter_wait, relock_ask */
         if
         :: dead[c] -> goto end_dead
         :: !dead[c] && calls[c] == 0 && queue[c] == 0 -> goto over

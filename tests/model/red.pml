@@ -21,7 +21,7 @@
  *   run_first()     scripts/lock.lua unlock.lua renew.lua
  *   line            the connection: relock_outbox_post, send_entry    lib/lock/wake/outbox.c
  *                   relock_pipeline_call, on_reply, on_down            lib/redis/io/pipeline.c
- *   read_first()    answer, judge_lock, tell                           lib/group/vote.c
+ *   read_first()    answer, judge_lock, tell                           lib/group/vote_command.c
  *                   on_answered, end_renewal                           lib/lock/hold/watchdog.c
  *                   relock_tally_grant, relock_tally_lose              lib/group/tally.c
  *   break_it()      the same with RELOCK_E_CONN

@@ -24,9 +24,9 @@
  *   ask_sequencer()   scripts/line_ask.lua
  *   free_sequencer()  scripts/unlock.lua, lock_free.lua, line_tell.lua, line_first.lua
  *   leave()           scripts/line_leave.lua
- *   follow()          is_worth_a_retry, notify, followed                 lib/group/listeners.c
+ *   follow()          take_message, notify, followed                     lib/group/listeners.c
  *   client()          ask_servers, ask_in_order, insist, judge           lib/group/redask.c
- *                     see_bypass, redwait_refused                 lib/group/redask.c
+ *                     see_bypass, update_standing              lib/group/redask.c
  *   io()              hear, listen                                       lib/lock/hold/inbox.c wake/line.c
  *
  * T0, T1, T2: turns of each client, 0 or 1; STRANGER=n: it has the votes whose bit is set, for ever;

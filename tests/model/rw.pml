@@ -31,7 +31,7 @@
  *   enqueue, dequeue   relock_resource_enqueue, relock_resource_dequeue
  *   signal, MAY_ASK    relock_resource_signal, relock_resource_may_ask
  *   after_release      relock_resource_released        lib/lock/state/resource.c, for each queue
- *   owner: first       wait_turn                       lib/lock/call/take.c
+ *   owner: first       relock_waiter_wait              lib/lock/call/wait.c
  *                      the answer                      lib/lock/call/ask.c
  *          inside      relock_levels_add; the refusal of read -> write is no step: the owner
  *                      goes on                         lib/lock/hold/levels.c

@@ -36,8 +36,9 @@
  *                   relock_pubsub_subscribe, relock_pubsub_unsubscribe
  *                                                                      lib/redis/io/pubsub.c
  *   ACKED           is_subscribed of a channel                         lib/redis/io/pubsub.c
- *   thread          take_first_level, leave_queue, wait_turn, relock_waiter_ended, sleep_in_queue
- *                                                                      take.c
+ *   thread          take_first_level                                   take.c
+ *                   leave_queue, relock_waiter_wait, relock_waiter_ended, sleep_in_queue
+ *                                                                      wait.c
  *                   relock_ask, take_granted, release_useless, take_refused, take_failure
  *                                                                      ask.c
  *                   release, release_last, relock_release_lost, judge_last
@@ -348,7 +349,7 @@ next_turn:                          /* between two calls the mutex is free */
         fi
     }
 look:
-    atomic {                        /* wait_turn, end_of_wait, sleep_in_queue */
+    atomic {                        /* relock_waiter_wait, end_of_wait, sleep_in_queue */
         gate[t] -> gate[t] = false;
         if
         :: granted[t] && GRANT_COUNTS(t) -> granted[t] = false; goto critical

@@ -26,6 +26,8 @@ struct breaking {
     const char *permit; /* its id; NULL: all */
     unsigned n_permits; /* to be given back to an unleased semaphore */
     struct relock_client *client;
+    struct lock_row *row; /* what is broken */
+    bool was_out;         /* that permit, when it was taken back */
 };
 
 static void read_permit(struct breaking *breaking, const char *id)
@@ -67,6 +69,17 @@ static void read_options(struct breaking *breaking, int argc, char **argv)
     breaking->name = args_name(args, argv[optind]);
 }
 
+/* ---- what there is to break ---------------------------------------------------------------- */
+
+struct sort {
+    const char *nothing; /* the message if there is nothing to break */
+    void (*ask)(const struct breaking *breaking);
+    int (*act)(struct breaking *breaking);
+    int (*report)(const struct breaking *breaking); /* what was done; the exit status */
+};
+
+static const char risk[] = ".\nThe holder may be working until it learns of this.\n";
+
 static void print_holder(const char *before, const struct lock_row *row, const char *after)
 {
     (void)fputs(before, stderr);
@@ -74,53 +87,197 @@ static void print_holder(const char *before, const struct lock_row *row, const c
     (void)fputs(after, stderr);
 }
 
-static bool is_semaphore(const struct lock_row *row)
+/* ---- latches ------------------------------------------------------------------------------- */
+
+static void ask_for_latch(const struct breaking *breaking)
 {
-    return row->kind == RELOCK_KIND_SEMAPHORE || row->said == SAID_SEMAPHORE;
+    (void)fprintf(stderr, " is %s.\nAll that wait for it go on.\nDelete the latch? [y/N] ",
+                  lock_row_state(breaking->row));
 }
 
-/* What the answer is about. */
-static void print_question(const struct breaking *breaking, const struct lock_row *row)
+static int delete_latch(struct breaking *breaking)
 {
-    static const char *const risk = ".\nThe holder may be working until it learns of this.\n";
+    struct relock_latch *latch = NULL;
+    int r = relock_latch_new(breaking->client, breaking->row->name, &latch);
 
-    text_print(stderr, row->name);
-    if (row->said == SAID_LATCH) {
-        (void)fprintf(stderr, " is %s.\nAll that wait for it go on.\nDelete the latch? [y/N] ",
-                      lock_row_state(row));
-    } else if (row->said == SAID_UNLEASED) {
-        (void)fprintf(stderr,
-                      " has %s.\nIts holders are not known: if they are not gone, more work at the "
-                      "same time.\nAdd %u? [y/N] ",
-                      lock_row_state(row), breaking->n_permits);
-    } else if (is_semaphore(row)) {
-        (void)fprintf(stderr, " has %s", lock_row_state(row));
-        print_holder(", with ", row, risk);
-        (void)fprintf(stderr, "Take back %s? [y/N] ",
-                      breaking->permit ? "those of this acquire" : "all of them");
-    } else {
-        print_holder(" is held by ", row, risk);
-        (void)fputs("Break the lock? [y/N] ", stderr);
+    if (r == RELOCK_OK)
+        r = relock_latch_delete(latch, NULL);
+    relock_latch_free(latch);
+    return r;
+}
+
+static int report_latch(const struct breaking *breaking)
+{
+    (void)fprintf(stderr, "relock break: deleted; it was %s\n", lock_row_state(breaking->row));
+    return STATUS_OK;
+}
+
+static const struct sort latches = {"the latch is open", ask_for_latch, delete_latch, report_latch};
+
+/* ---- unleased semaphores ------------------------------------------------------------------- */
+
+static void ask_for_unleased(const struct breaking *breaking)
+{
+    (void)fprintf(
+        stderr,
+        " has %s.\nIts holders are not known: if they are not gone, more work at the same "
+        "time.\nAdd %u? [y/N] ",
+        lock_row_state(breaking->row), breaking->n_permits);
+}
+
+static int add_permits(struct breaking *breaking)
+{
+    struct relock_unleased *semaphore = NULL;
+    int r = relock_unleased_new(breaking->client, breaking->row->name, &semaphore);
+
+    if (r == RELOCK_OK)
+        r = relock_unleased_add(semaphore, (int)breaking->n_permits);
+    relock_unleased_free(semaphore);
+    return r;
+}
+
+static int report_unleased(const struct breaking *breaking)
+{
+    (void)fprintf(stderr, "relock break: permits added: %u; it had %s\n", breaking->n_permits,
+                  lock_row_state(breaking->row));
+    return STATUS_OK;
+}
+
+static const struct sort unleased_semaphores = {"there is no such semaphore", ask_for_unleased,
+                                                add_permits, report_unleased};
+
+/* ---- semaphores ---------------------------------------------------------------------------- */
+
+static void ask_for_permits(const struct breaking *breaking)
+{
+    (void)fprintf(stderr, " has %s", lock_row_state(breaking->row));
+    print_holder(", with ", breaking->row, risk);
+    (void)fprintf(stderr, "Take back %s? [y/N] ",
+                  breaking->permit ? "those of this acquire" : "all of them");
+}
+
+/* Permits that are not there have come back meanwhile. */
+static int take_back(struct breaking *breaking)
+{
+    const struct lock_row *row = breaking->row;
+    struct relock_lock *lock = NULL;
+    int r = relock_semaphore_new(breaking->client, row->name, &lock);
+
+    if (r == RELOCK_OK && breaking->permit)
+        r = relock_force_unlock_permit(lock, breaking->permit, &breaking->was_out);
+    for (size_t i = 0; r == RELOCK_OK && !breaking->permit && i < row->n_permits; i++)
+        r = relock_force_unlock_permit(lock, row->permits[i].id, NULL);
+    relock_lock_free(lock);
+    return r;
+}
+
+static int report_permits(const struct breaking *breaking)
+{
+    unsigned long long n_left = lock_row_n_unseen(breaking->row);
+
+    if (breaking->permit) {
+        (void)fputs(breaking->was_out ? "relock break: taken back: the permits of one acquire\n"
+                                      : "relock break: this permit is not out\n",
+                    stderr);
+        return STATUS_OK;
+    }
+    print_holder("relock break: taken back; the holders were ", breaking->row, "\n");
+    if (n_left == 0)
+        return STATUS_OK;
+    (void)fprintf(stderr, "relock break: permits that are still out: %llu; repeat the command\n",
+                  n_left);
+    return STATUS_NO;
+}
+
+static const struct sort semaphores = {"no permit is out", ask_for_permits, take_back,
+                                       report_permits};
+
+/* ---- locks --------------------------------------------------------------------------------- */
+
+static void ask_for_lock(const struct breaking *breaking)
+{
+    print_holder(" is held by ", breaking->row, risk);
+    (void)fputs("Break the lock? [y/N] ", stderr);
+}
+
+static int force(const struct breaking *breaking, constructor_fn *constructor)
+{
+    struct relock_lock *lock = NULL;
+    int r = constructor(breaking->client, breaking->row->name, &lock);
+
+    if (r == RELOCK_OK)
+        r = relock_force_unlock(lock);
+    relock_lock_free(lock);
+    return r;
+}
+
+static int break_lock(struct breaking *breaking)
+{
+    int r;
+
+    if (breaking->row->said == SAID_PLAIN)
+        return force(breaking, relock_plainlock_new);
+    switch (breaking->row->kind) {
+    case RELOCK_KIND_FAIR:
+        return force(breaking, relock_fairlock_new);
+    case RELOCK_KIND_FENCED:
+        return force(breaking, relock_fencedlock_new);
+    case RELOCK_KIND_PLAIN:
+    case RELOCK_KIND_MAYBE_PLAIN:
+        return force(breaking, relock_plainlock_new);
+    case RELOCK_KIND_RW:
+        r = force(breaking, relock_wrlock_new);
+        return r == RELOCK_OK ? force(breaking, relock_rdlock_new) : r;
+    default:
+        return force(breaking, relock_lock_new);
     }
 }
 
+static int report_lock(const struct breaking *breaking)
+{
+    print_holder("relock break: broken; it was held by ", breaking->row, "\n");
+    return STATUS_OK;
+}
+
+static const struct sort locks = {"the lock is free", ask_for_lock, break_lock, report_lock};
+
+static const struct sort *sort_of(const struct lock_row *row)
+{
+    static const struct sort *const sorts[] = {
+        [SAID_NOTHING] = &locks,        [SAID_PLAIN] = &locks,
+        [SAID_SEMAPHORE] = &semaphores, [SAID_UNLEASED] = &unleased_semaphores,
+        [SAID_LATCH] = &latches,
+    };
+
+    return sorts[lock_row_sight(row)];
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
 /* Asks on the terminal. */
-static bool confirms(const struct breaking *breaking, const struct lock_row *row)
+static bool confirms(const struct breaking *breaking)
 {
     char answer[16] = "";
 
     if (!isatty(STDIN_FILENO))
         args_refuse(&breaking->args,
                     "there is no terminal to ask on; --yes breaks the lock without asking");
-    print_question(breaking, row);
+    text_print(stderr, breaking->row->name);
+    sort_of(breaking->row)->ask(breaking);
     (void)fflush(stderr);
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
+static bool is_semaphore(const struct lock_row *row)
+{
+    return lock_row_sight(row) == SAID_SEMAPHORE;
+}
+
 /* The answer was about one holder. Meanwhile there may be another. Of a semaphore, only the permits
  * that were there are taken back. */
-static bool is_still_so(const struct breaking *breaking, const struct lock_row *row)
+static bool is_still_so(const struct breaking *breaking)
 {
+    const struct lock_row *row = breaking->row;
     struct lock_list now = {0};
     bool is_same = lock_list_find_name(&now, breaking->client, row->name) == RELOCK_OK &&
                    lock_row_say(&now.rows[0], breaking->said) &&
@@ -131,96 +288,11 @@ static bool is_still_so(const struct breaking *breaking, const struct lock_row *
     return is_same;
 }
 
-/* ---- by kind ------------------------------------------------------------------------------- */
-
-static int force(struct relock_client *client, const char *name, constructor_fn *constructor)
-{
-    struct relock_lock *lock = NULL;
-    int r = constructor(client, name, &lock);
-
-    if (r == RELOCK_OK)
-        r = relock_force_unlock(lock);
-    relock_lock_free(lock);
-    return r;
-}
-
-/* Permits that are not there have come back meanwhile. `*held`: those of --permit were. */
-static int take_back(const struct breaking *breaking, const struct lock_row *row, bool *held)
-{
-    struct relock_lock *lock = NULL;
-    int r = relock_semaphore_new(breaking->client, row->name, &lock);
-
-    if (r == RELOCK_OK && breaking->permit)
-        r = relock_force_unlock_permit(lock, breaking->permit, held);
-    for (size_t i = 0; r == RELOCK_OK && !breaking->permit && i < row->n_permits; i++)
-        r = relock_force_unlock_permit(lock, row->permits[i].id, NULL);
-    relock_lock_free(lock);
-    return r;
-}
-
-static int delete_latch(struct relock_client *client, const char *name)
-{
-    struct relock_latch *latch = NULL;
-    int r = relock_latch_new(client, name, &latch);
-
-    if (r == RELOCK_OK)
-        r = relock_latch_delete(latch, NULL);
-    relock_latch_free(latch);
-    return r;
-}
-
-static int add_permits(struct relock_client *client, const char *name, unsigned n)
-{
-    struct relock_unleased *semaphore = NULL;
-    int r = relock_unleased_new(client, name, &semaphore);
-
-    if (r == RELOCK_OK)
-        r = relock_unleased_add(semaphore, (int)n);
-    relock_unleased_free(semaphore);
-    return r;
-}
-
-static int break_lock(struct relock_client *client, const struct lock_row *row)
-{
-    int r;
-
-    switch (row->kind) {
-    case RELOCK_KIND_FAIR:
-        return force(client, row->name, relock_fairlock_new);
-    case RELOCK_KIND_FENCED:
-        return force(client, row->name, relock_fencedlock_new);
-    case RELOCK_KIND_PLAIN:
-    case RELOCK_KIND_MAYBE_PLAIN:
-        return force(client, row->name, relock_plainlock_new);
-    case RELOCK_KIND_RW:
-        r = force(client, row->name, relock_wrlock_new);
-        return r == RELOCK_OK ? force(client, row->name, relock_rdlock_new) : r;
-    default:
-        return force(client, row->name, relock_lock_new);
-    }
-}
-
-static int break_it(const struct breaking *breaking, const struct lock_row *row, bool *held)
-{
-    switch (row->said) {
-    case SAID_LATCH:
-        return delete_latch(breaking->client, row->name);
-    case SAID_UNLEASED:
-        return add_permits(breaking->client, row->name, breaking->n_permits);
-    case SAID_PLAIN:
-        return force(breaking->client, row->name, relock_plainlock_new);
-    default:
-        return is_semaphore(row) ? take_back(breaking, row, held)
-                                 : break_lock(breaking->client, row);
-    }
-}
-
-/* ---- the command --------------------------------------------------------------------------- */
-
 /* Exits if that cannot be. */
-static void refuse_what_cannot_be(const struct breaking *breaking, struct lock_row *row)
+static void refuse_what_cannot_be(const struct breaking *breaking)
 {
     const struct args *args = &breaking->args;
+    struct lock_row *row = breaking->row;
 
     if (!lock_row_say(row, breaking->said))
         args_refuse(args, "this name has no such key: it is `%s`", lock_row_kind(row));
@@ -247,67 +319,33 @@ static void refuse_what_cannot_be(const struct breaking *breaking, struct lock_r
         args_refuse(args, "--permit is for semaphores alone");
 }
 
-/* Whether there is nothing to do, because nobody has it. */
-static bool is_done(const struct lock_row *row)
+/* Permits can be added to an unleased semaphore in any state. */
+static bool is_nothing(const struct lock_row *row)
 {
-    const char *why = NULL;
-
-    if (row->said == SAID_UNLEASED)
-        why = row->kind == RELOCK_KIND_NONE ? "there is no such semaphore" : NULL;
-    else if (is_semaphore(row))
-        why = row->n_out > 0 ? NULL : "no permit is out";
-    else if (!lock_row_is_held(row))
-        why = row->said == SAID_LATCH ? "the latch is open" : "the lock is free";
-    if (why)
-        (void)fprintf(stderr, "relock break: %s\n", why);
-    return why != NULL;
+    return row->said == SAID_UNLEASED ? row->kind == RELOCK_KIND_NONE : !lock_row_is_held(row);
 }
 
-/* Returns the exit status. */
-static int print_done(const struct breaking *breaking, const struct lock_row *row, bool held)
+static int confirm_and_break(struct breaking *breaking)
 {
-    if (row->said == SAID_LATCH) {
-        (void)fprintf(stderr, "relock break: deleted; it was %s\n", lock_row_state(row));
-    } else if (row->said == SAID_UNLEASED) {
-        (void)fprintf(stderr, "relock break: permits added: %u; it had %s\n", breaking->n_permits,
-                      lock_row_state(row));
-    } else if (is_semaphore(row) && breaking->permit) {
-        (void)fputs(held ? "relock break: taken back: the permits of one acquire\n"
-                         : "relock break: this permit is not out\n",
-                    stderr);
-    } else if (is_semaphore(row)) {
-        print_holder("relock break: taken back; the holders were ", row, "\n");
-        if (lock_row_n_unseen(row) == 0)
-            return STATUS_OK;
-        (void)fprintf(stderr,
-                      "relock break: permits that are still out: %llu; repeat the command\n",
-                      (unsigned long long)lock_row_n_unseen(row));
-        return STATUS_NO;
-    } else {
-        print_holder("relock break: broken; it was held by ", row, "\n");
-    }
-    return STATUS_OK;
-}
-
-static int confirm_and_break(const struct breaking *breaking, struct lock_row *row)
-{
-    bool held = false;
+    const struct sort *sort;
     int r;
 
-    refuse_what_cannot_be(breaking, row);
-    if (is_done(row))
+    refuse_what_cannot_be(breaking);
+    sort = sort_of(breaking->row);
+    if (is_nothing(breaking->row)) {
+        (void)fprintf(stderr, "relock break: %s\n", sort->nothing);
         return STATUS_OK;
-    if (!breaking->is_sure && !confirms(breaking, row)) {
+    }
+    if (!breaking->is_sure && !confirms(breaking)) {
         (void)fprintf(stderr, "relock break: not broken\n");
         return STATUS_NO;
     }
-    if (!breaking->is_sure && !is_still_so(breaking, row)) {
+    if (!breaking->is_sure && !is_still_so(breaking)) {
         (void)fprintf(stderr, "relock break: not broken, because it has changed meanwhile\n");
         return STATUS_NO;
     }
-    r = break_it(breaking, row, &held);
-    return r == RELOCK_OK ? print_done(breaking, row, held)
-                          : session_fail(&breaking->args, "not broken", r);
+    r = sort->act(breaking);
+    return r == RELOCK_OK ? sort->report(breaking) : session_fail(&breaking->args, "not broken", r);
 }
 
 static int run_break(const struct command *self, int argc, char **argv)
@@ -320,7 +358,8 @@ static int run_break(const struct command *self, int argc, char **argv)
     breaking.client = session_open(
         &breaking.args, &(struct relock_options){.connections = 1, .flags = RELOCK_ANNOUNCE_PLAIN});
     r = lock_list_find_name(&list, breaking.client, breaking.name);
-    status = r == RELOCK_OK ? confirm_and_break(&breaking, &list.rows[0])
+    breaking.row = list.rows;
+    status = r == RELOCK_OK ? confirm_and_break(&breaking)
                             : session_fail(&breaking.args, breaking.name, r);
     lock_list_free(&list);
     relock_client_free(breaking.client);

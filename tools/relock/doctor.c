@@ -85,7 +85,7 @@ static void keep_line(const struct relock_record *record, void *arg)
     struct doctor *doctor = arg;
     char line[SESSION_LINE_MAX];
 
-    session_words(record->text, line);
+    session_words(record, line);
     (void)pthread_mutex_lock(&doctor->mutex);
     /* Of eviction there is a check. */
     if (record->level <= RELOCK_LOG_WARNING && doctor->n_lines < MOST_LINES &&

@@ -190,8 +190,7 @@ bool lock_row_say(struct lock_row *row, enum said said)
     return true;
 }
 
-/* As what it is shown. */
-static enum said sight_of(const struct lock_row *row)
+enum said lock_row_sight(const struct lock_row *row)
 {
     if (row->said != SAID_NOTHING)
         return row->said;
@@ -209,7 +208,7 @@ static enum said sight_of(const struct lock_row *row)
 
 bool lock_row_is_held(const struct lock_row *row)
 {
-    switch (sight_of(row)) {
+    switch (lock_row_sight(row)) {
     case SAID_SEMAPHORE:
         return row->n_out > 0;
     case SAID_UNLEASED:
@@ -262,7 +261,7 @@ const char *lock_row_holder(const struct lock_row *row)
 /* For programs. */
 static const char *state_of(const struct lock_row *row)
 {
-    enum said sight = sight_of(row);
+    enum said sight = lock_row_sight(row);
 
     if (row->kind == RELOCK_KIND_OTHER)
         return "blocked";
@@ -283,7 +282,7 @@ static const char *state_of(const struct lock_row *row)
 const char *lock_row_state(const struct lock_row *row)
 {
     static char text[64];
-    enum said sight = sight_of(row);
+    enum said sight = lock_row_sight(row);
     const char *state = state_of(row);
     long long number = (long long)row->number;
 
@@ -330,7 +329,7 @@ static void add_acquires(struct report *report, const struct lock_row *row)
 
 static void add_for_programs(struct report *report, const struct lock_row *row)
 {
-    bool is_semaphore = sight_of(row) == SAID_SEMAPHORE && row->kind != RELOCK_KIND_NONE;
+    bool is_semaphore = lock_row_sight(row) == SAID_SEMAPHORE && row->kind != RELOCK_KIND_NONE;
 
     if (is_number(row) || (is_semaphore && !row->is_unset))
         report_number(report, row->number);
@@ -376,7 +375,7 @@ static void add_row(struct report *report, const struct lock_row *row)
     report_text(report, holder, COLOUR_NONE);
     report_text(report, holder ? row->holder.id : NULL, COLOUR_NONE);
     (void)snprintf(levels, sizeof(levels), "%u", row->holder.hold_count);
-    report_both(report, sight_of(row) == SAID_NOTHING && !is_any_number(row) ? levels : "-",
+    report_both(report, lock_row_sight(row) == SAID_NOTHING && !is_any_number(row) ? levels : "-",
                 COLOUR_NONE, levels);
     report_number(report, row->holder.n_holders);
     report_ms(report, row->held_ms);

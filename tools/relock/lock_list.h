@@ -68,6 +68,10 @@ enum said lock_list_said(const struct args *args, const char *word);
 /* The user says what the key is. False if it certainly is something else. */
 bool lock_row_say(struct lock_row *row, enum said said);
 
+/* As what it is shown: as what the user says it is, else as what it is, or seems to be by its name.
+ * SAID_NOTHING: a lock, a number that may be anything, or no key. */
+enum said lock_row_sight(const struct lock_row *row);
+
 /* Whether an owner holds it; an unleased semaphore has no permits left; a latch is closed. */
 bool lock_row_is_held(const struct lock_row *row);
 

@@ -6,8 +6,6 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#define WAIT_MS 150
-#define WAIT_TRIPS 4 /* a waiter asks, subscribes, and asks again */
 #define LONG_MS 2000
 
 struct number_kind {
@@ -145,7 +143,7 @@ static int be_awaited(const struct number_kind *kind, void *const numbers[3], in
 
     if (pthread_create(&first.thread, NULL, wait_until_open, &first) != 0)
         return RELOCK_E_NOMEM;
-    r = give_up(kind, numbers[2], WAIT_MS + trips_ms);
+    r = give_up(kind, numbers[2], TRIALS_WAIT_MS + trips_ms);
     r = trials_first_failure(r, kind->open(numbers[0]));
     (void)pthread_join(first.thread, NULL);
     r = trials_first_failure(r, first.result);
@@ -169,7 +167,7 @@ static int try_kind(const struct trials *trials, const struct number_kind *kind,
     if (stays)
         trials_note(trials, name);
     if (r == RELOCK_OK)
-        r = be_awaited(kind, numbers, (int64_t)(WAIT_TRIPS * (clock_ms() - began_ms)));
+        r = be_awaited(kind, numbers, (int64_t)(TRIALS_WAIT_TRIPS * (clock_ms() - began_ms)));
     for (size_t i = 0; i < 3; i++)
         kind->free(numbers[i]);
     return r;

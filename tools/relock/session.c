@@ -3,6 +3,7 @@
 #include "statuses.h"
 #include "text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
@@ -69,20 +70,43 @@ static const struct number {
 
 #define N_NUMBERS (sizeof(numbers) / sizeof(*numbers))
 
-static const struct setting *find_at(const char *text)
+/* Whether the character is part of a longer word, such as the name of a lock or a file. */
+static bool is_in_word(const char *at)
 {
-    for (size_t i = 0; i < N_SETTINGS; i++)
-        if (strncmp(text, settings[i].library, strlen(settings[i].library)) == 0)
+    return isalnum((unsigned char)*at) || (*at && strchr("_-./{}", *at)) ||
+           (*at == ':' && at[1] && at[1] != ' ');
+}
+
+/* In a line about a lock, a colon follows the names of locks. */
+static const struct setting *find_at(const char *text, bool is_about_lock)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        size_t len = strlen(settings[i].library);
+
+        if (strncmp(text, settings[i].library, len) == 0 && !is_in_word(text + len) &&
+            !(is_about_lock && text[len] == ':'))
             return &settings[i];
+    }
     return NULL;
 }
 
-void session_words(const char *line, char out[SESSION_LINE_MAX])
+/* Behind the name of the lock or the server with which the line begins, if it does. */
+static const char *find_message(const struct relock_record *record)
 {
+    const char *name = record->lock ? strstr(record->text, record->lock) : NULL;
+    const char *colon = strstr(name ? name + strlen(record->lock) : record->text, ": ");
+
+    return colon ? colon : record->text;
+}
+
+void session_words(const struct relock_record *record, char out[SESSION_LINE_MAX])
+{
+    const char *line = record->text, *message = find_message(record);
     char *at = out, *end = out + SESSION_LINE_MAX - 1;
 
     while (*line && at < end) {
-        const struct setting *setting = find_at(line);
+        bool begins = line >= message && (line == record->text || !is_in_word(line - 1));
+        const struct setting *setting = begins ? find_at(line, record->lock != NULL) : NULL;
         size_t room = (size_t)(end - at);
 
         if (!setting) {
@@ -139,7 +163,7 @@ void session_print(const struct relock_record *record, const struct args *args)
 
     if (record->result == RELOCK_LOST && args->tells_losses && !args->is_verbose)
         return;
-    session_words(record->text, line);
+    session_words(record, line);
     while (dprintf(STDERR_FILENO, "relock: %s%s\n",
                    record->level == RELOCK_LOG_ERROR     ? "error: "
                    : record->level == RELOCK_LOG_WARNING ? "warning: "

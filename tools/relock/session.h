@@ -14,8 +14,8 @@ typedef int constructor_fn(struct relock_client *client, const char *name,
 #define SESSION_LINE_MAX 2048
 
 /* Writes a log line of the library, in which the tool's options and variables stand in place of the
- * library's options. */
-void session_words(const char *line, char out[SESSION_LINE_MAX]);
+ * library's options. Names of locks stay as they are. */
+void session_words(const struct relock_record *record, char out[SESSION_LINE_MAX]);
 
 /* Prints a log line of the library on stderr. */
 void session_print(const struct relock_record *record, const struct args *args);

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_MS 150  /* holds of more than 100 ms are checked */
-#define WAIT_TRIPS 4 /* a waiter asks, subscribes, and asks again */
 #define HELD_MS 2000 /* by another doctor */
 #define LEASE_MS 30000
 #define SHORT_MS 300 /* a lease */
@@ -138,7 +136,7 @@ static int measure(struct trial *trial)
     uint64_t began_ms = clock_ms();
     int r = relock_trylock(wanted);
 
-    trial->trips_ms = (int64_t)(WAIT_TRIPS * (clock_ms() - began_ms));
+    trial->trips_ms = (int64_t)(TRIALS_WAIT_TRIPS * (clock_ms() - began_ms));
     if (r == RELOCK_OK) /* a second reader */
         r = relock_unlock(wanted);
     return r == RELOCK_BUSY ? RELOCK_OK : r;
@@ -146,7 +144,7 @@ static int measure(struct trial *trial)
 
 static int give_up(struct trial *trial)
 {
-    int r = relock_timedlock(trial->second.wanted, WAIT_MS + trial->trips_ms);
+    int r = relock_timedlock(trial->second.wanted, TRIALS_WAIT_MS + trial->trips_ms);
 
     if (r == RELOCK_OK)
         r = relock_unlock(trial->second.wanted);
@@ -160,7 +158,7 @@ static int be_awaited(struct trial *trial)
     int r = has_first ? give_up(trial) : RELOCK_E_NOMEM;
 
     has_second = r == RELOCK_OK && begin_wait(trial, &trial->second);
-    (void)poll(NULL, 0, has_second ? (int)(WAIT_MS + trial->trips_ms) : 0);
+    (void)poll(NULL, 0, has_second ? (int)(TRIALS_WAIT_MS + trial->trips_ms) : 0);
     r = trials_first_failure(r, relock_unlock(trial->held));
     if (has_first)
         (void)pthread_join(trial->first.thread, NULL);

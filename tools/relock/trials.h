@@ -39,6 +39,11 @@ struct trials {
 #define TRIALS_DEADLOCK_MS 50
 #define TRIALS_RECHECK_MS 500
 
+/* How long a waiter waits that gives up: a hold of more than 100 ms is checked. A slow server needs
+ * so many trips more: the waiter asks, subscribes, and asks again. */
+#define TRIALS_WAIT_MS 150
+#define TRIALS_WAIT_TRIPS 4
+
 /* Tries locks of these kinds of rights.h, all at the same time, and adds what it found. NULL stands
  * behind the last. */
 void trials_of_kinds(const struct trials *trials, const char *const *kinds);

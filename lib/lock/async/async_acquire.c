@@ -35,7 +35,6 @@ struct acquire_call {
     uint64_t serial;          /* later holds are none of those */
     struct relock_hold *hold; /* to which the script belongs */
     struct relock_answer answer;
-    uint64_t began_ms;
     uint64_t number; /* of the hold that it has acquired; 0: none */
     struct relock_grant grant;
     relock_acquired_fn *fn;
@@ -75,7 +74,7 @@ STEP void finish(struct acquire_call *call, int r)
 
 STEP void leave_queue(struct acquire_call *call, int r)
 {
-    relock_take_leave(&call->acquire, r);
+    relock_waiter_leave(&call->acquire, r);
     if (r != RELOCK_AGAIN) {
         finish(call, r);
         return;
@@ -96,11 +95,10 @@ STEP void ask(struct acquire_call *call)
         leave_queue(call, RELOCK_E_NOMEM);
         return;
     }
-    call->began_ms = call->answer.sent_ms;
     call->phase = ASKS;
     relock_async_sleep(&call->base, RELOCK_NEVER);
     relock_async_command_begin(&call->base.command, call->hold,
-                               relock_acquire_limit_ms(acquire, call->began_ms));
+                               relock_acquire_limit_ms(acquire, call->answer.sent_ms));
 }
 
 /* Whether another thread has ended the wait. */
@@ -148,7 +146,7 @@ STEP void go_on_waiting(struct acquire_call *call)
 STEP void take_answer(struct acquire_call *call)
 {
     struct relock_acquire *acquire = &call->acquire;
-    int r = relock_ask_end(acquire, call->hold, &call->answer, call->began_ms);
+    int r = relock_ask_end(acquire, call->hold, &call->answer);
 
     if (call->answer.verdict == RELOCK_VERDICT_DONE)
         relock_watchdog_own_change(acquire->client, acquire->resource);

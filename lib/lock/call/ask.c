@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "lock/hold/holds.h"
 #include "lock/wake/wake.h"
-#include "redis/lane/lane.h"
 
 /* The hold to ask for. A hold with a place in the queue in Redis is used again, with its number. */
 static struct relock_hold *take_hold(struct relock_acquire *acquire)
@@ -157,36 +156,24 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
     return RELOCK_BUSY;
 }
 
-void relock_waiter_failed(struct relock_acquire *acquire, int result, uint64_t began_ms)
-{
-    uint64_t limit_ms = relock_acquire_limit_ms(acquire, began_ms);
-    uint64_t whole_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
-
-    relock_resource_signal(acquire->waiter.queues_on, false);
-    if (result == RELOCK_E_CONN && relock_clock_after(limit_ms, RELOCK_ANSWER_MIN_MS) >= whole_ms)
-        relock_resource_end_unreached(acquire->waiter.queues_on, began_ms);
-}
-
 static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold,
-                        const struct relock_answer *answer, uint64_t began_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+                        const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (answer->unanswered && acquire->joins && relock_kind_has_line(acquire->resource->kind))
         relock_line_unanswered(acquire->client, acquire->resource);
     drop(acquire, hold, answer->unanswered || acquire->resource->kind->is_queued);
-    relock_waiter_failed(acquire, answer->result, began_ms);
+    relock_waiter_failed(acquire, answer->result);
     return answer->result;
 }
 
 static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
-                       const struct relock_answer *answer, uint64_t began_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+                       const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (answer->verdict == RELOCK_VERDICT_DONE)
         return take_granted(acquire, hold, answer);
     if (answer->verdict == RELOCK_VERDICT_BUSY)
         return take_refused(acquire, hold, answer);
-    return take_failure(acquire, hold, answer, began_ms);
+    return take_failure(acquire, hold, answer);
 }
 
 /* Whether a refused attempt can join the queue of a fair lock, or the line of another. */
@@ -196,40 +183,6 @@ static bool may_join(const struct relock_acquire *acquire) RELOCK_REQUIRES(acqui
 
     return kind->is_queued || (relock_kind_has_line(kind) &&
                                relock_inbox_is_open_for(acquire->client, acquire->resource));
-}
-
-void relock_waiter_asks(struct relock_acquire *acquire)
-{
-    struct relock_resource *queue = acquire->waiter.queues_on;
-
-    acquire->asked_us = acquire->now_us;
-    if (queue->silent_ms == 0)
-        queue->silent_ms = relock_acquire_now_ms(acquire);
-    if (queue->queue == &acquire->waiter)
-        queue->retry = RELOCK_RETRY_NONE;
-    acquire->waiter.has_asked = true;
-    relock_resource_doubt(queue);
-    acquire->waiter.is_asking = true;
-}
-
-void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_answer *answer)
-{
-    struct relock_resource *queue = acquire->waiter.queues_on;
-    bool has_answer = answer->verdict != RELOCK_VERDICT_FAILED;
-    bool waits = answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries;
-    struct relock_contention *contention =
-        waits ? relock_resource_contend(queue) : queue->contention;
-
-    relock_acquire_read_clock(acquire);
-    if (contention)
-        contention->asked_ms = relock_acquire_now_ms(acquire);
-    if (answer->result != RELOCK_E_CONN)
-        queue->silent_ms = 0;
-    if (has_answer && !queue->kind->is_composite && !queue->kind->is_number)
-        relock_meter_add(&acquire->client->guarded.stats.round_trip,
-                         acquire->now_us - acquire->asked_us);
-    if (has_answer && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
-        relock_resource_wait_on(&acquire->waiter);
 }
 
 struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
@@ -249,12 +202,12 @@ struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relo
 }
 
 int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
-                   const struct relock_answer *answer, uint64_t began_ms)
+                   const struct relock_answer *answer)
 {
     int r;
 
     relock_waiter_answered(acquire, answer);
-    r = take_answer(acquire, hold, answer, began_ms);
+    r = take_answer(acquire, hold, answer);
     acquire->waiter.is_asking = false;
     return r;
 }
@@ -263,11 +216,9 @@ __attribute__((flatten)) int relock_ask(struct relock_acquire *acquire)
 {
     struct relock_answer answer;
     struct relock_hold *hold = relock_ask_begin(acquire, &answer);
-    uint64_t began_ms;
 
     if (!hold)
         return RELOCK_E_NOMEM;
-    began_ms = answer.sent_ms;
     acquire->resource->kind->operations->ask(acquire, hold, &answer);
-    return relock_ask_end(acquire, hold, &answer, began_ms);
+    return relock_ask_end(acquire, hold, &answer);
 }

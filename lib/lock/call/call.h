@@ -51,8 +51,8 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how,
  *   check    returns a failure if the call must be refused. `how` may be NULL
  *   init     fills the state of the call
  *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
- *            RELOCK_AGAIN as relock_waiter_ended()
- *   leave    after RELOCK_JOINED: ends the wait with its result
+ *            RELOCK_AGAIN as relock_waiter_ended(). After RELOCK_JOINED, the steps of the wait come
+ *            next, up to relock_waiter_leave()
  *   count    counts the call
  *   report   returns the hold to the caller; or names the lock that was not acquired, and logs why
  */
@@ -63,8 +63,6 @@ void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
                       const struct relock_how *how, struct relock_cancel *stop,
                       uint64_t give_up_ms);
 int relock_take_join(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
-void relock_take_leave(struct relock_acquire *acquire, int result)
-    RELOCK_REQUIRES(acquire->client->mutex);
 void relock_take_count(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
@@ -80,11 +78,30 @@ bool relock_take_is_stopped(const struct relock_acquire *acquire)
 
 #define RELOCK_WHY_DEFERRED "a deferred release of this lock got no answer in time"
 
+/* ---- wait ------------------------------------------------------------------------------------ */
+
 /*
- * The steps of a wait in the queue of a resource. A blocking call takes all of them in wait_turn(),
- * an asynchronous call one by one (async_acquire.c). They may unlock the mutex meanwhile.
+ * Wait - the wait of a call in the queue of a resource
  *
- * Whether something other than a grant by Redis has ended the wait:
+ * A blocking call takes all steps in relock_waiter_wait(), an asynchronous call one by one
+ * (async_acquire.c). Calls that ask for no hold (lib/count) wait in the same way.
+ *
+ * Threads: the calling thread, with the mutex of the client held; the steps may unlock it
+ * meanwhile.
+ */
+
+/* In between, `how->cancel` opens the gate of the waiter. Under no mutex. */
+void relock_waiter_watch_cancels(struct relock_acquire *acquire);
+void relock_waiter_unwatch_cancels(struct relock_acquire *acquire);
+
+/* Joins the queue; and ends the wait, with its result. */
+void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource *queue)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_waiter_leave(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/*
+ * Whether something other than a grant by Redis has ended the wait.
  *
  * Returns RELOCK_BUSY if the wait goes on; RELOCK_OK with `acquire->hold` after a hand-off,
  * RELOCK_AGAIN if the owner has got the lock by another thread, or the result of the call.
@@ -111,18 +128,7 @@ void relock_waiter_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire
 int relock_waiter_asked(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
-/*
- * The same wait for calls that do not ask for a hold (lib/count): begin, wait, and end as
- * relock_take_leave(). While the wait lasts, `how->cancel` opens its gate.
- */
 typedef int relock_waiter_ask_fn(struct relock_acquire *acquire);
-
-void relock_waiter_watch_cancels(struct relock_acquire *acquire);
-void relock_waiter_unwatch_cancels(struct relock_acquire *acquire);
-
-/* Joins the queue. */
-void relock_waiter_begin(struct relock_acquire *acquire, struct relock_resource *queue)
-    RELOCK_REQUIRES(acquire->client->mutex);
 
 /* After relock_waiter_ended said RELOCK_BUSY: waits in the queue and asks Redis by `ask` when it is
  * this waiter's turn. Returns as `ask`, which returns RELOCK_BUSY to go on; and RELOCK_TIMEOUT. */
@@ -137,9 +143,8 @@ void relock_waiter_asks(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
 void relock_waiter_answered(struct relock_acquire *acquire, const struct relock_answer *answer)
     RELOCK_REQUIRES(acquire->client->mutex);
 
-/* It used up the signal and learned nothing: the next head needs it, too. `began_ms`: when the
- * attempt began. */
-void relock_waiter_failed(struct relock_acquire *acquire, int result, uint64_t began_ms)
+/* It used up the signal and learned nothing: the next head needs it, too. */
+void relock_waiter_failed(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 
 /* ---- ask ------------------------------------------------------------------------------------- */
@@ -161,14 +166,12 @@ int relock_ask(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->
 
 /*
  * The two steps of relock_ask(), before and after the operation `ask`. The first step returns the
- * hold to ask for, or NULL when out of memory, and sets the core's fields of the answer. `began_ms`
- * is the `sent_ms` that it set.
+ * hold to ask for, or NULL when out of memory, and sets the core's fields of the answer.
  */
 struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
     RELOCK_REQUIRES(acquire->client->mutex);
 int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
-                   const struct relock_answer *answer, uint64_t began_ms)
-    RELOCK_REQUIRES(acquire->client->mutex);
+                   const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
 
 /* ---- release --------------------------------------------------------------------------------- */
 
@@ -197,11 +200,8 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t number, 
 int relock_check_by(struct relock_lock *lock, uint64_t owner, uint64_t number,
                     struct relock_grant *grant);
 
-/* As relock_release_unasked, with the mutex locked. Waits for a callback only if `may_wait`. */
-int relock_release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
-    RELOCK_REQUIRES(lock->client->mutex);
-
-/* As relock_release_level, for a level of this hold of the lock. Returns RELOCK_OK. */
+/* As relock_release_unasked, for a level of this hold of the lock. Waits for a callback only if
+ * `may_wait`. Returns RELOCK_OK. */
 int relock_release_level_of(struct relock_lock *lock, struct relock_hold *hold, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 

@@ -101,12 +101,12 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->is_subscribed = relock_subscription_is_active(resource);
     view->line = relock_resource_view_line(resource);
     view->began_us = now_us;
-    view->held_us = view->began_us - hold->since_us;
+    view->held_us = now_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
     view->is_deferred = false;
     RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
-    stays = relock_cache_hand_off(lock->client, hold, view->began_us) ||
-            relock_cache_keep(lock->client, hold, view->began_us / 1000);
+    stays = relock_cache_hand_off(lock->client, hold, now_us) ||
+            relock_cache_keep(lock->client, hold, now_us);
     if (stays && view->counts)
         relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
     if (stays)
@@ -201,7 +201,8 @@ int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
     return RELOCK_LOST;
 }
 
-int relock_release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
+static int release_level(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
+    RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold = relock_resource_find_released(lock->resource, owner, number);
 
@@ -235,14 +236,14 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner, uint64_t nu
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = relock_release_level(lock, owner, number, true);
+    r = release_level(lock, owner, number, true);
     relock_client_exit(lock->client, &guard);
     return r;
 }
 
 int relock_release_late(struct relock_lock *lock, uint64_t owner, uint64_t number, bool may_wait)
 {
-    int r = relock_release_level(lock, owner, number, may_wait);
+    int r = release_level(lock, owner, number, may_wait);
 
     if (r < 0)
         return r;

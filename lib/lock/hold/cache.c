@@ -68,8 +68,7 @@ bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hol
         return false;
     RELOCK_PROBE(hand_off, hold->resource->name, hold->owner, waiter->owner);
     relock_holds_uncount(client, hold);
-    hold->since_us = now_us;
-    relock_holds_assign(client, hold, waiter, now_ms);
+    relock_holds_assign(client, hold, waiter, now_us);
     client->guarded.stats.passed_on++;
     relock_holds_verify(client, hold, now_ms);
     waiter->hold = relock_holds_ref(hold);
@@ -142,16 +141,13 @@ static void reuse_cache(struct relock_client *client, struct relock_hold *hold, 
 }
 
 void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
-                       struct relock_waiter *waiter, uint64_t now_us)
+                       struct relock_waiter *waiter, uint64_t since_us)
 {
-    uint64_t now_ms = now_us / 1000;
-
     hold->is_reused = true;
-    hold->since_us = now_us;
     client->guarded.stats.kept--;
     client->guarded.stats.reused++;
-    relock_holds_assign(client, hold, waiter, now_ms);
-    relock_holds_verify(client, hold, now_ms);
+    relock_holds_assign(client, hold, waiter, since_us);
+    relock_holds_verify(client, hold, since_us / 1000);
 }
 
 void relock_cache_lose(struct relock_client *client, struct relock_hold *hold, int reason,
@@ -174,8 +170,10 @@ void relock_cache_drop(struct relock_client *client, struct relock_hold *hold)
     relock_client_unset_hold_timer(client, hold);
 }
 
-bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_us)
 {
+    uint64_t now_ms = now_us / 1000;
+
     if (now_ms >= hold->cache_until_ms || hold->recalled)
         return false;
     /* An observer that is left belongs to a composite of which this lock was released apart. */

@@ -208,10 +208,11 @@ void relock_holds_unlist(struct relock_hold *hold)
 }
 
 void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
-                         struct relock_waiter *waiter, uint64_t now_ms)
+                         struct relock_waiter *waiter, uint64_t since_us)
 {
     uint64_t max_ms = client->options.max_hold_ms;
 
+    hold->since_us = since_us;
     hold->state = RELOCK_HOLD_HELD;
     hold->owner = waiter->owner;
     hold->count = 1;
@@ -219,7 +220,7 @@ void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
     hold->observer_tells = waiter->of_composite;
     hold->is_own = !waiter->of_composite;
     hold->unannounced = waiter->events != NULL;
-    hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
+    hold->cap_ms = max_ms > 0 ? relock_clock_after(since_us / 1000, max_ms) : RELOCK_NEVER;
     if (hold->told || waiter->told) {
         relock_holds_tell(client, hold, waiter->told);
         waiter->told = NULL;
@@ -266,9 +267,8 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
 {
     uint64_t now_ms = now_us / 1000;
 
-    hold->since_us = now_us;
     LL_PREPEND(hold->resource->holds, hold);
-    relock_holds_assign(client, hold, waiter, now_ms);
+    relock_holds_assign(client, hold, waiter, now_us);
     hold->resource->taken_ms = now_ms;
     if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */
         hold->renew_at_ms = RELOCK_NEVER;

@@ -195,7 +195,7 @@ bool relock_cache_hand_off(struct relock_client *client, struct relock_hold *hol
     RELOCK_REQUIRES(client->mutex);
 
 /* The last level of the hold is released. Returns whether it stays in the cache. */
-bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_us)
     RELOCK_REQUIRES(client->mutex);
 
 /*

@@ -20,10 +20,10 @@ struct relock_node;
 
 /* ---- holds ----------------------------------------------------------------------------------- */
 
-/* Makes it HELD by the owner of the waiter, and takes on_lost and the like from the waiter's call.
- * For the first owner of the hold, and for one that gets it from memory. */
+/* Makes it HELD by the owner of the waiter, since `since_us`, and takes on_lost and the like from
+ * the waiter's call. For the first owner of the hold, and for one that gets it from memory. */
 void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
-                         struct relock_waiter *waiter, uint64_t now_ms)
+                         struct relock_waiter *waiter, uint64_t since_us)
     RELOCK_REQUIRES(client->mutex);
 
 /* Its owner holds it no more: takes it out of the counts of the client. */
@@ -95,9 +95,9 @@ void relock_owner_command_release_lost(struct relock_client *client, struct relo
 
 /* ---- cache ----------------------------------------------------------------------------------- */
 
-/* The owner of the waiter, which has not joined the queue, gets the cached hold. */
+/* The owner of the waiter, which has not joined the queue, has the cached hold since `since_us`. */
 void relock_cache_give(struct relock_client *client, struct relock_hold *hold,
-                       struct relock_waiter *waiter, uint64_t now_us)
+                       struct relock_waiter *waiter, uint64_t since_us)
     RELOCK_REQUIRES(client->mutex);
 
 /* Redis does not have it any more. If an owner has it, that owner loses it; if it is cached, it

@@ -27,7 +27,7 @@ static void a_cached_hold_is_nobodys(void **state)
     (void)state;
 
     prepare();
-    assert_true(relock_cache_keep(&client, hold, resource->taken_ms));
+    assert_true(relock_cache_keep(&client, hold, resource->taken_ms * 1000));
     assert_int_equal(hold->state, RELOCK_HOLD_CACHED);
     assert_false(relock_hold_is_held(hold));
     assert_false(relock_hold_is_certain(hold, resource->taken_ms));
@@ -55,7 +55,7 @@ static void the_next_owner_gets_the_same_hold_and_verifies_it(void **state)
     (void)state;
 
     prepare();
-    assert_true(relock_cache_keep(&client, hold, resource->taken_ms));
+    assert_true(relock_cache_keep(&client, hold, resource->taken_ms * 1000));
     client.options.max_hold_ms = 5000;
     waiters[1].queues_on = NULL;
     relock_cache_give(&client, hold, &waiters[1], now_ms * 1000);
@@ -83,7 +83,7 @@ static void pairs_leave_the_timer_as_it_is(void **state)
 
     prepare();
     for (int i = 0; i < 4; i++) {
-        assert_true(relock_cache_keep(&client, hold, now_ms + i));
+        assert_true(relock_cache_keep(&client, hold, (now_ms + i) * 1000));
         waiters[1].queues_on = NULL;
         relock_shortcut_close(resource);
         relock_cache_give(&client, hold, &waiters[1], (now_ms + i) * 1000);
@@ -95,7 +95,7 @@ static void pairs_leave_the_timer_as_it_is(void **state)
 
 static bool is_kept(uint64_t now_ms)
 {
-    if (!relock_cache_keep(&client, hold, now_ms)) {
+    if (!relock_cache_keep(&client, hold, now_ms * 1000)) {
         assert_ptr_equal(resource->holder, hold);
         assert_null(relock_resource_kept(resource));
         return false;

@@ -33,7 +33,7 @@ static void on_lost(const struct relock_lost *lost, void *arg)
 static void keep(void)
 {
     hold->count = 0;
-    assert_true(relock_cache_keep(&client, hold, relock_clock_now_ms()));
+    assert_true(relock_cache_keep(&client, hold, relock_clock_now_us()));
 }
 
 /* The first time that it is acquired from memory. */
@@ -236,7 +236,7 @@ static void a_lock_that_is_not_certain_for_long_is_not_taken(void **state)
     reuse();
     hold->cache_until_ms = relock_clock_now_ms() + 1;
     hold->count = 0;
-    if (!relock_cache_keep(&client, hold, hold->cache_until_ms - 1))
+    if (!relock_cache_keep(&client, hold, (hold->cache_until_ms - 1) * 1000))
         fail();
     while (relock_clock_now_ms() < hold->cache_until_ms)
         ;
@@ -334,7 +334,7 @@ static void a_recall_meets_the_thread_that_has_taken_the_lock(void **state)
     assert_int_equal(hold->state, RELOCK_HOLD_HELD);
     assert_true(hold->recalled);
     hold->count = 0;
-    assert_false(relock_cache_keep(&client, hold, relock_clock_now_ms()));
+    assert_false(relock_cache_keep(&client, hold, relock_clock_now_us()));
 }
 
 static void when_recalls_may_be_missed_no_lock_is_taken(void **state)
