@@ -1291,7 +1291,7 @@ RELOCK_API int relock_is_locked(struct relock_lock *lock, bool *locked);
  *
  * Read/write lock: the levels of the handle's side, like Redisson's getHoldCount(). Multi lock: its
  * own levels; fewer if Redis has fewer for one member, and 0 if a member is not held. Of a
- * semaphore among them, any permit of the owner counts as held. Red lock: the levels counted in
+ * semaphore among them, only the permit of the multi lock counts. Red lock: the levels counted in
  * this process if a quorum of the servers confirms the hold, else 0. A server that does not answer
  * counts as long as its last grant or renewal is certain.
  *
@@ -1399,12 +1399,16 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
  * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash,
  * string and sorted set that matches. Locks that are acquired or released meanwhile may be missing,
  * and `fn` may get a lock twice. Semaphores count as held while a permit is out or a client waits;
- * a number that may be a semaphore while it is 0 or less, and one that may be a latch while it is
- * above 0. Other numbers are not found.
+ * a number that may be a semaphore while it is 0 or less, or a client listens to its channel; and
+ * one that may be a latch while it is above 0. Other numbers are not found.
  *
  * A pattern without a special character is a name; a backslash makes the next character ordinary.
  * Then the call asks for this lock alone, and calls `fn` once, even if the lock is free or the key
  * is no lock.
+ *
+ * If a server does not answer a command, or refuses all commands, as while a script runs, the call
+ * waits for it for up to `command_timeout_ms`, and ends; `fn` has got what was found before. Keys
+ * that the user may not read are left out, unless these are all.
  *
  * Threads: any; asks Redis, each command for up to `command_timeout_ms`.
  * Returns: RELOCK_OK, or a common error.
@@ -1627,9 +1631,10 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_like(struct relock_client *client
  * of struct relock_how, all or none, or without that struct one permit. It never adds a level, so
  * an owner may have the permits of several acquires. It waits for further ones like any other
  * owner. With RELOCK_NON_REENTRANT, the call returns RELOCK_E_DEADLOCK if the owner has permits of
- * the semaphore. A wait for permits also returns it if too few of them can come back, because the
- * others are with this owner or with owners that wait for each other. That is found after
- * `deadlock_ms`, also within one client.
+ * the semaphore, by itself or through a multi lock; so does a multi lock that would take one. A
+ * wait for permits also returns it if too few of them can come back, because the others are with
+ * this owner or with owners that wait for each other. That is found after `deadlock_ms`, also
+ * within one client.
  *
  * Clients of relock that wait get permits in the order in which they came. While one waits for
  * many, no other takes the few that are free, not even by a try. Redisson's clients know no order.

@@ -390,6 +390,23 @@ static void find_hold(struct question *question, uint64_t owner)
     relock_client_exit(client, &guard);
 }
 
+/* The owner may have other permits of it. */
+static void find_permits(struct question *question, uint64_t owner, size_t member)
+{
+    struct relock_group *multi = question->survey->group;
+    const struct relock_hold *composite;
+    const struct relock_bond *bond;
+    struct relock_guard guard;
+
+    if (!relock_client_enter(multi->coordinator, false, &guard))
+        return;
+    composite = multi->resource ? relock_resource_find(multi->resource, owner) : NULL;
+    bond = composite ? composite->data : NULL;
+    if (bond)
+        question->number = bond->memberships[member].number;
+    relock_client_exit(multi->coordinator, &guard);
+}
+
 static void find_votes(struct question *questions, uint64_t owner)
 {
     struct relock_group *red = questions->red;
@@ -413,11 +430,16 @@ static void find_votes(struct question *questions, uint64_t owner)
 
 static void find_own(struct survey *survey, uint64_t owner)
 {
-    for (size_t i = 0; i < survey->n; i += n_questions(&survey->questions[i])) {
-        if (survey->questions[i].red)
-            find_votes(&survey->questions[i], owner);
+    struct question *question = survey->questions;
+
+    for (size_t nth = 0; question < survey->questions + survey->n; nth++) {
+        if (question->red)
+            find_votes(question, owner);
+        else if (question->lock->resource->kind->has_permits)
+            find_permits(question, owner, nth);
         else
-            find_hold(&survey->questions[i], owner);
+            find_hold(question, owner);
+        question += n_questions(question);
     }
 }
 
@@ -467,7 +489,7 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
 {
     const struct question *question = (const struct question *)entry;
 
-    relock_request_inspect(request, question->lock->resource, question->number);
+    relock_request_inspect_hold(request, question->lock->resource, question->number);
     return true;
 }
 

@@ -1,8 +1,8 @@
 /*
  * relock_locks finds locks by their names: SCAN runs on each server, for hashes, strings and
- * sorted sets, and look.lua tells which of these are locks, 64 at a time. Locks that are found
- * are kept until there are 64, whose ages are then read together. relock_waiters names the waiters
- * for one lock.
+ * sorted sets, and look.lua tells which of these are locks, 64 in a round trip. Locks that are
+ * found are kept until there are 64, whose ages are then read together. relock_waiters names the
+ * waiters for one lock.
  */
 #include "lock/state/keys.h"
 #include "lock/state/lock.h"
@@ -87,14 +87,15 @@ static int take(struct search *search, struct relock_text name, const struct red
 static int look_at_one(struct search *search, struct relock_text name, enum show which)
 {
     struct relock_call call;
-    int r = relock_sight_ask(&search->sight, &name, 1, 0, &call);
+    int r = relock_sight_ask(&search->sight, &name, 0, &call);
+    bool is_for_now = call.is_for_now;
 
     if (r == RELOCK_OK)
         r = take(search, name, relock_reply_at(call.reply, 0), which, NULL);
     relock_call_end(&call);
     if (r == RELOCK_OK)
         search->shown = true;
-    if ((r != RELOCK_E_AUTH && r != RELOCK_E_SERVER) || which == SHOW_ANY)
+    if ((r != RELOCK_E_AUTH && r != RELOCK_E_SERVER) || which == SHOW_ANY || is_for_now)
         return r;
     /* SCAN names all keys. A user may have rights to few of them, and a key may change its type. */
     search->refused = r;
@@ -102,35 +103,58 @@ static int look_at_one(struct search *search, struct relock_text name, enum show
 }
 
 /*
- * Looks at these locks by one script, or at the first ones: `n`, and how many. Without a right to
- * one of them, the whole script is refused. And a proxy may send it to the server of the first key,
- * which has none of the others. So what is refused or not there is asked for by itself.
+ * Takes the reply of a script about these locks, or about the first ones: `n`, and how many. NULL:
+ * there is none. Without a right to one of them, the whole script is refused. And a proxy may send
+ * it to the server of the first key, which has none of the others. So what is refused or not there
+ * is asked for by itself.
  */
-static int look_at_many(struct search *search, const struct relock_text *names, size_t *n,
-                        enum show which)
+static int take_many(struct search *search, const struct relock_text *names, size_t *n,
+                     const struct redisReply *reply, enum show which)
 {
-    struct relock_call call;
-    int r = relock_sight_ask(&search->sight, names, *n, 0, &call);
-    bool is_refused = r == RELOCK_E_AUTH || r == RELOCK_E_SERVER;
+    int r = RELOCK_OK;
     size_t i = 0;
 
-    if (is_refused)
-        r = RELOCK_OK;
     for (; r == RELOCK_OK && i < *n && !search->ended; i++) {
-        const struct redisReply *element = is_refused ? NULL : relock_reply_at(call.reply, i);
+        const struct redisReply *element = relock_reply_at(reply, i);
         bool is_there = false;
 
-        if (!element && i > 0 && !is_refused)
+        if (!element && i > 0 && reply)
             break;
         if (element)
             r = take(search, names[i], element, which, &is_there);
-        if (is_there)
+        if (is_there || (element && r == RELOCK_OK && *n == 1))
             search->shown = true;
         else if (r != RELOCK_E_NOMEM)
             r = look_at_one(search, names[i], which);
     }
-    relock_call_end(&call);
     *n = i;
+    return r;
+}
+
+/* Looks at these locks, or at some: `n`, and how many. The names of others are the last ones then.
+ */
+static int look_at_many(struct search *search, struct relock_text *names, size_t *n,
+                        enum show which)
+{
+    struct relock_call *calls = calloc(RELOCK_SIGHT_MANY, sizeof(*calls));
+    size_t n_calls = 0, at = 0, n_left = 0;
+    int r = RELOCK_E_NOMEM;
+
+    if (calls)
+        r = relock_sight_ask_all(&search->sight, names, *n, calls, &n_calls);
+    for (size_t i = 0; i < n_calls; i++) {
+        size_t n_asked = 1 + calls[i].n_more_keys, n_taken = n_asked;
+
+        if (r == RELOCK_OK)
+            r = take_many(search, names + at, &n_taken, calls[i].reply, which);
+        memmove(names + n_left, names + at + n_taken, (n_asked - n_taken) * sizeof(*names));
+        n_left += n_asked - n_taken;
+        at += n_asked;
+        relock_call_end(&calls[i]);
+    }
+    free(calls);
+    *n -= n_left;
+    memmove(names + *n, names, n_left * sizeof(*names));
     return r;
 }
 
@@ -142,24 +166,17 @@ static int compare_slots(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Looks at all these locks, in a cluster at those of one slot together. Reorders them. */
+/* Looks at all these locks, in a cluster at those of one slot by one script. Reorders them. */
 static int look_at(struct search *search, struct relock_text *names, size_t n, enum show which)
 {
-    bool is_cluster = search->sight.client->topology->is_cluster;
     int r = RELOCK_OK;
 
-    if (is_cluster && n > 1)
+    if (search->sight.client->topology->is_cluster && n > 1)
         qsort(names, n, sizeof(*names), compare_slots);
     while (n > 0 && r == RELOCK_OK && !search->ended) {
-        size_t some = 1;
+        size_t some = n < RELOCK_SIGHT_MANY ? n : RELOCK_SIGHT_MANY;
 
-        while (some < n && some < RELOCK_SIGHT_MANY &&
-               (!is_cluster || compare_slots(names, names + some) == 0))
-            some++;
-        if (some == 1)
-            r = look_at_one(search, names[0], which);
-        else
-            r = look_at_many(search, names, &some, which);
+        r = look_at_many(search, names, &some, which);
         names += some;
         n -= some;
     }
@@ -316,6 +333,8 @@ static int find(struct search *search, const char *pattern)
     len = read_name(whole, name);
     r = len > 0 ? look_at_one(search, (struct relock_text){name, len}, SHOW_ANY)
                 : search_all(search);
+    if (r < 0)
+        search->sight.ages = NULL; /* the server would not answer this in time either */
     show(search);
     free(whole);
     return r;
@@ -387,7 +406,7 @@ int relock_waiters(struct relock_client *client, const char *name, relock_waiter
         return relock_client_refuse(client, relock_keys_invalid(name));
     if (!relock_sight_begin(&sight, client))
         return sight.result;
-    r = relock_sight_ask(&sight, &text, 1, MOST, &call);
+    r = relock_sight_ask(&sight, &text, MOST, &call);
     for (size_t at = 0;
          r == RELOCK_OK && show_waiters(&sight, relock_reply_at(call.reply, 0), at, fn, arg);
          at += 2)

@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "lock/state/client.h"
+#include "redis/deployment/run.h"
 #include "redis/deployment/topology.h"
 #include "redis/lane/call.h"
 #include "redis/server/command.h"
@@ -100,17 +101,27 @@ void relock_sight_find_name(struct relock_sight *sight, const char *owner);
 /* The deadline of a command that is sent now. */
 uint64_t relock_sight_deadline(const struct relock_sight *sight);
 
-/* Locks that one script looks at, and holds whose ages one script reads. */
-#define RELOCK_SIGHT_MANY 64
+/* Locks that one script looks at, and holds whose ages one script reads. In a cluster, there is a
+ * script for each slot, and many go out together. */
+#define RELOCK_SIGHT_MANY RELOCK_CALLS_AT_ONCE
 
 /*
- * Asks for up to RELOCK_SIGHT_MANY locks, in a cluster of one slot, and the first `n_waiters` of
- * those that wait for each: scripts/look.lua. The reply has an element for each lock, or for the
- * first ones. The caller ends the call with relock_call_end(), also after a failure. Returns as
- * relock_call_run.
+ * Asks for a lock, and the first `n_waiters` of those that wait for it: scripts/look.lua. The reply
+ * has one element. The caller ends the call with relock_call_end(), also after a failure. Returns
+ * as relock_call_run.
  */
-int relock_sight_ask(struct relock_sight *sight, const struct relock_text *names, size_t n,
-                     unsigned n_waiters, struct relock_call *call);
+int relock_sight_ask(struct relock_sight *sight, const struct relock_text *name, unsigned n_waiters,
+                     struct relock_call *call);
+
+/*
+ * Asks for up to RELOCK_SIGHT_MANY locks, by a script for all of them, or in a cluster for those of
+ * each slot, which stand together. The `*n_calls` calls follow each other as their locks do: each
+ * has one key and `n_more_keys`. A reply has an element for each of these, or for the first ones. A
+ * call without a reply is to be made anew, lock by lock. The caller ends the calls. Returns as
+ * relock_call_try_all.
+ */
+int relock_sight_ask_all(struct relock_sight *sight, const struct relock_text *names, size_t n,
+                         struct relock_call calls[RELOCK_SIGHT_MANY], size_t *n_calls);
 
 /* Describes the lock of this name, by its element of the reply without waiters. The caller frees
  * what the lock owns, also after a failure. Returns RELOCK_OK, RELOCK_E_NOMEM or RELOCK_E_SERVER.

@@ -9,6 +9,7 @@
 #include "lock/state/kind.h"
 #include "look/nodes.h"
 #include "redis/deployment/run.h"
+#include "redis/deployment/slot_map.h"
 #include "redis/server/reply.h"
 
 #include <stdio.h>
@@ -136,19 +137,43 @@ static int run(struct relock_sight *sight, struct relock_call *call)
     return r;
 }
 
-int relock_sight_ask(struct relock_sight *sight, const struct relock_text *names, size_t n,
-                     unsigned n_waiters, struct relock_call *call)
+static void write_look(const struct relock_sight *sight, const struct relock_text *names, size_t n,
+                       struct relock_text n_waiters, struct relock_call *call)
 {
-    char number[RELOCK_DECIMAL_MAX];
-
     *call = (struct relock_call){.script = &relock_script_look, .key = names[0], .n_args = 1};
     if (n > 1)
         call->more = names + 1;
     call->n_more_keys = call->n_more = n - 1;
-    call->args[0] = (struct relock_text){number, relock_decimal(number, n_waiters)};
+    call->args[0] = n_waiters;
     if (sight->client->topology->is_cluster)
         call->args[call->n_args++] = (struct relock_text){"publish", 7};
+}
+
+int relock_sight_ask(struct relock_sight *sight, const struct relock_text *name, unsigned n_waiters,
+                     struct relock_call *call)
+{
+    char number[RELOCK_DECIMAL_MAX];
+
+    write_look(sight, name, 1, (struct relock_text){number, relock_decimal(number, n_waiters)},
+               call);
     return run(sight, call);
+}
+
+int relock_sight_ask_all(struct relock_sight *sight, const struct relock_text *names, size_t n,
+                         struct relock_call calls[RELOCK_SIGHT_MANY], size_t *n_calls)
+{
+    struct relock_topology *topology = sight->client->topology;
+    size_t end;
+
+    *n_calls = 0;
+    for (size_t first = 0; first < n; first = end) {
+        end = first + 1;
+        while (end < n && (!topology->is_cluster ||
+                           relock_slot_of(names[end]) == relock_slot_of(names[first])))
+            end++;
+        write_look(sight, names + first, end - first, relock_text_of("0"), &calls[(*n_calls)++]);
+    }
+    return relock_call_try_all(calls, *n_calls, topology, relock_sight_deadline(sight), sight->why);
 }
 
 /* The details that look.lua returns, in a list, about a lock of this kind. */
@@ -248,7 +273,8 @@ static bool read_number(const struct redisReply *reply, int64_t *number)
     return true;
 }
 
-/* A latch or a semaphore has no holder. Another number may be a plain lock of somebody. */
+/* A latch or a semaphore has no holder. Another number may be a plain lock of somebody. Clients may
+ * wait for more permits than are free. */
 static int take_number(const struct redisReply *list, struct relock_sight_lock *lock)
 {
     struct relock_lock_info *info = &lock->info;
@@ -262,7 +288,10 @@ static int take_number(const struct redisReply *list, struct relock_sight_lock *
         holder->hold_count = 1;
         holder->n_holders = 1;
     }
-    lock->is_lock &= (info->kind == RELOCK_KIND_MAYBE_LATCH) == (info->number > 0);
+    if (info->kind == RELOCK_KIND_MAYBE_LATCH)
+        lock->is_lock = info->number > 0;
+    else if (info->number > 0 && info->n_waiting == 0)
+        lock->is_lock = false;
     return RELOCK_OK;
 }
 
@@ -440,44 +469,81 @@ static void take_age(const struct relock_sight_age *age, const struct redisReply
         (void)snprintf(age->client_name, RELOCK_PEER_NAME_MAX, "%s", client + RELOCK_UUID_LEN + 1);
 }
 
-/* Of the first ones, in a cluster of those that are in one record. */
-static void read_some_ages(struct relock_sight *sight)
+/* Moves the first ages to `asked`, in a cluster those of the first record, up to RELOCK_SIGHT_MANY
+ * in all. Returns how many there are then. */
+static size_t choose_ages(struct relock_sight *sight, struct relock_sight_age **asked, size_t n)
 {
     bool is_cluster = sight->client->topology->is_cluster;
-    struct relock_call call = {.script = &relock_script_since_read};
-    struct relock_sight_age *asked[RELOCK_SIGHT_MANY], *age, *next;
-    struct relock_text words[2 * RELOCK_SIGHT_MANY] = {{NULL, 0}};
-    char why[RELOCK_WHY_MAX];
-    size_t n = 0;
+    const char *record = sight->ages->record;
+    struct relock_sight_age *age, *next;
 
-    for (age = sight->ages; age && n < RELOCK_SIGHT_MANY; age = next) {
-        next = age->next;
-        if (is_cluster && n > 0 && strcmp(age->record, asked[0]->record) != 0)
+    DL_FOREACH_SAFE(sight->ages, age, next)
+    {
+        if (n == RELOCK_SIGHT_MANY)
+            break;
+        if (is_cluster && strcmp(age->record, record) != 0)
             continue;
         DL_DELETE(sight->ages, age);
         asked[n++] = age;
     }
+    return n;
+}
+
+/* `words` has room for two of each. */
+static void write_since(struct relock_sight_age *const *ages, size_t n, struct relock_text *words,
+                        struct relock_call *call)
+{
     for (size_t i = 0; i < n; i++) {
-        words[i] = relock_text_of(asked[i]->record);
-        words[n + i] = relock_text_of(asked[i]->field);
+        words[i] = relock_text_of(ages[i]->record);
+        words[n + i] = relock_text_of(ages[i]->field);
     }
-    call.key = words[0];
-    call.more = words + 1;
-    call.n_more_keys = n - 1;
-    call.n_more = 2 * n - 1;
-    memcpy(why, sight->why, sizeof(why));
-    if (run(sight, &call) == RELOCK_OK)
-        for (size_t i = 0; i < n; i++)
-            take_age(asked[i], call.reply, 2 * i);
-    memcpy(sight->why, why, sizeof(why));
-    relock_call_end(&call);
+    *call = (struct relock_call){.script = &relock_script_since_read, .key = words[0]};
+    call->more = words + 1;
+    call->n_more_keys = n - 1;
+    call->n_more = 2 * n - 1;
+}
+
+/* By up to `most` of these scripts, in one round trip to each node. Returns how many it took. */
+static size_t read_some_ages(struct relock_sight *sight, struct relock_call *calls, size_t most)
+{
+    struct relock_sight_age *asked[RELOCK_SIGHT_MANY];
+    struct relock_text words[2 * RELOCK_SIGHT_MANY];
+    size_t n = 0, n_calls = 0, at = 0;
+    bool is_over;
+
+    while (sight->ages && n < RELOCK_SIGHT_MANY && n_calls < most) {
+        size_t end = choose_ages(sight, asked, n);
+
+        write_since(asked + n, end - n, words + 2 * n, &calls[n_calls++]);
+        n = end;
+    }
+    is_over = relock_call_try_all(calls, n_calls, sight->client->topology,
+                                  relock_sight_deadline(sight), sight->why) == RELOCK_E_CONN;
+    for (size_t i = 0; i < n_calls; i++) {
+        if (!calls[i].reply && !is_over)
+            is_over = run(sight, &calls[i]) == RELOCK_E_CONN || calls[i].is_for_now;
+        for (size_t k = 0; k <= calls[i].n_more_keys; k++)
+            take_age(asked[at + k], calls[i].reply, 2 * k);
+        at += 1 + calls[i].n_more_keys;
+        relock_call_end(&calls[i]);
+    }
+    if (is_over) /* the next ones would take as long */
+        sight->ages = NULL;
+    return n_calls;
 }
 
 void relock_sight_read_ages(struct relock_sight *sight, size_t n)
 {
-    for (size_t i = 0; i < n + AGES_MOST && sight->ages; i++)
-        read_some_ages(sight);
+    struct relock_call *calls = sight->ages ? calloc(RELOCK_SIGHT_MANY, sizeof(*calls)) : NULL;
+    size_t most = n + AGES_MOST;
+    char why[RELOCK_WHY_MAX];
+
+    memcpy(why, sight->why, sizeof(why));
+    while (calls && sight->ages && most > 0)
+        most -= read_some_ages(sight, calls, most);
+    memcpy(sight->why, why, sizeof(why));
     sight->ages = NULL;
+    free(calls);
 }
 
 /* ---- scanning ------------------------------------------------------------------------------ */

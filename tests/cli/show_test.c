@@ -423,12 +423,13 @@ static void a_lock_is_no_latch(void **state)
 static void list_shows_latches_and_semaphores_by_their_names_and_listeners(void **state)
 {
     struct fixture *f = *state;
-    struct listener *javas;
+    struct listener *javas, *another;
     struct tool *tool;
 
-    probe_text(f->probe,
-               "MSET start:latch 3 opened:latch 0 semaphore:none 0 semaphore:some 2 hits 9 go 1");
+    probe_text(f->probe, "MSET start:latch 3 opened:latch 0 semaphore:none 0 semaphore:some 2 hits "
+                         "9 go 1 pool 2");
     javas = listener_open(f->server->socket, "redisson_countdownlatch__channel__{go}");
+    another = listener_open(f->server->socket, "redisson_sc:{pool}"); /* it wants three, say */
     tool = tool_start(f, "list");
     assert_int_equal(tool_wait(tool), 0);
     assert_non_null(strstr(tool_out(tool), "start:latch     latch?      closed at 3"));
@@ -437,9 +438,14 @@ static void list_shows_latches_and_semaphores_by_their_names_and_listeners(void 
     assert_null(strstr(tool_out(tool), "some"));
     assert_null(strstr(tool_out(tool), "hits"));
     assert_non_null(strstr(tool_out(tool), "go              latch?      closed at 1"));
+    assert_non_null(strstr(tool_out(tool), "pool            semaphore?  2 free"));
+    tool = tool_start(f, "top");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(strstr(tool_out(tool), "\npool ") < strstr(tool_out(tool), "\nsemaphore:none "));
     tool = tool_start(f, "status", "--json", "--kind", "latch", "go");
     assert_int_equal(tool_wait(tool), 0);
     assert_non_null(strstr(tool_out(tool), "\"waiting\": 1"));
+    listener_close(another);
     listener_close(javas);
     probe_text(f->probe, "FLUSHALL");
 }

@@ -28,6 +28,11 @@ long long probe_script_calls(struct probe *probe)
     return probe_calls(probe, "evalsha") + probe_calls(probe, "eval");
 }
 
+long long probe_reads(struct probe *probe)
+{
+    return info_number(probe, "stats", "total_reads_processed:");
+}
+
 /* Without the commands inside scripts, and without this query. */
 static bool is_left_out(const char *command)
 {

@@ -12,6 +12,9 @@
 long long probe_calls(struct probe *probe, const char *command);
 long long probe_script_calls(struct probe *probe);
 
+/* How often the server has read from a connection so far: commands that come together take one. */
+long long probe_reads(struct probe *probe);
+
 /* All commands so far that came over a connection, without this query. The server also counts the
  * commands inside scripts; those are left out by name, even if a connection sent them. */
 long long probe_commands(struct probe *probe);

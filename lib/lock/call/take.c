@@ -108,6 +108,20 @@ static void drop_told(struct relock_acquire *acquire)
         free(acquire->waiter.told);
 }
 
+/* Whether the owner has permits, by itself or for a multi lock. */
+static bool has_permits(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_hold *hold;
+
+    LL_FOREACH(acquire->resource->holds, hold)
+    {
+        if (hold->has_owner && hold->owner == acquire->waiter.owner && relock_hold_is_held(hold))
+            return true;
+    }
+    return false;
+}
+
 /* An acquire of further permits fails as a further level would. */
 static int check_own_permits(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -116,12 +130,11 @@ static int check_own_permits(struct relock_acquire *acquire) RELOCK_REQUIRES(acq
     if (!acquire->resource->kind->has_permits)
         return RELOCK_OK;
     hold = relock_resource_find_weakest(acquire->resource, acquire->waiter.owner, 0);
-    if (!hold)
-        return RELOCK_OK;
-    relock_holds_check_time(acquire->client, hold, relock_acquire_now_ms(acquire));
-    if (hold->state == RELOCK_HOLD_LOST)
+    if (hold)
+        relock_holds_check_time(acquire->client, hold, relock_acquire_now_ms(acquire));
+    if (hold && hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
-    if (acquire->how->flags & RELOCK_NON_REENTRANT)
+    if (acquire->how->flags & RELOCK_NON_REENTRANT && has_permits(acquire))
         return relock_acquire_refuse(acquire, RELOCK_WHY_NESTED);
     return RELOCK_OK;
 }

@@ -109,6 +109,10 @@ uint64_t relock_request_recheck_ms(const struct relock_resource *resource);
 void relock_request_inspect(struct relock_request *request, const struct relock_resource *resource,
                             uint64_t number);
 
+/* The same, but of a semaphore only the permits of that hold are the caller's. */
+void relock_request_inspect_hold(struct relock_request *request,
+                                 const struct relock_resource *resource, uint64_t number);
+
 /* Reads a plain lock for a waiter: see vigil.c. */
 void relock_request_watch(struct relock_request *request, const struct relock_resource *resource);
 

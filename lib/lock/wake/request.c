@@ -328,6 +328,14 @@ void relock_request_inspect(struct relock_request *request, const struct relock_
     add_side(request, resource);
 }
 
+void relock_request_inspect_hold(struct relock_request *request,
+                                 const struct relock_resource *resource, uint64_t number)
+{
+    relock_request_inspect(request, resource, number);
+    if (resource->kind->has_permits)
+        add_text(request, "hold", 4);
+}
+
 void relock_request_watch(struct relock_request *request, const struct relock_resource *resource)
 {
     begin(request, &relock_script_plain_watch, resource);

@@ -50,6 +50,7 @@ struct run {
     struct relock_node *node; /* a reference; NULL: the one that holds the key then */
     bool asks;                /* there, the script is to follow ASKING */
     struct relock_node *next; /* that a redirection names, a reference; or NULL */
+    bool is_for_now;          /* the last refusal may pass */
     struct relock_attempts attempts;
 };
 
@@ -178,6 +179,14 @@ static unsigned forms_of(const struct relock_call *call)
     return call->script->forms | (call->unanswered ? 0 : RELOCK_REPLY_NO_ERR);
 }
 
+static void write_script(const struct relock_call *call, const struct relock_topology *topology,
+                         enum relock_call_form form, struct relock_buffer *buffer)
+{
+    relock_call_write_head(call->script, 1 + call->n_more_keys,
+                           call->n_args + call->n_more - call->n_more_keys, form, buffer);
+    relock_call_write_args(call, atomic_load(&topology->is_sharded), buffer);
+}
+
 static int run_script(const struct run *run, struct relock_lane *lane, enum relock_call_form form)
 {
     struct relock_call *call = run->call;
@@ -188,10 +197,7 @@ static int run_script(const struct run *run, struct relock_lane *lane, enum relo
     relock_round_trip_begin(&round_trip);
     if (run->asks)
         relock_command_words(&round_trip.commands, "ASKING");
-    relock_call_write_head(call->script, 1 + call->n_more_keys,
-                           call->n_args + call->n_more - call->n_more_keys, form,
-                           &round_trip.commands);
-    relock_call_write_args(call, atomic_load(&run->topology->is_sharded), &round_trip.commands);
+    write_script(call, run->topology, form, &round_trip.commands);
     round_trip.exchange.n_replies = form == RELOCK_CALL_LOADED || run->asks ? 2 : 1;
     round_trip.exchange.forms = forms_of(call);
     round_trip.exchange.forms_before = RELOCK_REPLY_TEXT; /* of ASKING or SCRIPT LOAD */
@@ -365,8 +371,12 @@ static int take_refusal(struct run *run, struct relock_lane *lane, const char *e
 /* The attempt has brought no answer. `error`: the reply, if the server has refused it. */
 static enum relock_attempts_step take_failure(struct run *run, int result, const char *error)
 {
+    enum relock_refusal refusal = error ? relock_refusal_of(error) : RELOCK_REFUSED;
     enum relock_attempts_step step;
 
+    if (error || result == RELOCK_REPLICA)
+        run->is_for_now = result == RELOCK_REPLICA || refusal == RELOCK_REFUSED_FOR_NOW ||
+                          refusal == RELOCK_REFUSED_HERE;
     run->attempts.unanswered = run->call->unanswered;
     step = relock_attempts_step(&run->attempts, result, error, run->call->why);
     run->call->unanswered = run->attempts.unanswered;
@@ -440,14 +450,95 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
     run.call = call;
     run.topology = topology;
     run.node = run.next = NULL;
+    run.is_for_now = false;
     relock_attempts_begin(&run.attempts, topology->is_cluster, deadline_ms, 0);
     run.attempts.is_once = call->is_once;
     while (go_on(&run.attempts, run_once(&run)))
         continue;
     relock_topology_drop(topology, run.node);
+    call->is_for_now = run.is_for_now && run.attempts.result == RELOCK_E_SERVER;
     if (run.attempts.result != RELOCK_OK)
         (void)attempt_fail(call, run.attempts.result, run.attempts.why);
     return run.attempts.result;
+}
+
+/* ---- many calls at once -------------------------------------------------------------------- */
+
+/* In one round trip. The server runs them without a pause for other clients. */
+#define TRIP_MAX 16
+
+static int send_all(const struct relock_topology *topology, struct relock_lane *lane,
+                    struct relock_call *const *calls, size_t n, uint64_t deadline_ms,
+                    char why[RELOCK_WHY_MAX])
+{
+    struct redisReply *replies[TRIP_MAX] = {NULL};
+    struct relock_round_trip round_trip;
+    int r;
+
+    relock_round_trip_begin(&round_trip);
+    for (size_t i = 0; i < n; i++)
+        write_script(calls[i], topology, RELOCK_CALL_BY_HASH, &round_trip.commands);
+    round_trip.exchange.n_replies = (unsigned)n;
+    round_trip.exchange.replies = replies;
+    round_trip.exchange.forms = round_trip.exchange.forms_before = calls[0]->script->forms;
+    r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
+    if (r != RELOCK_OK)
+        (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
+    for (size_t i = 0; i < n; i++) {
+        if (replies[i] && !relock_reply_error(replies[i]))
+            calls[i]->reply = replies[i];
+        else
+            relock_reply_free(replies[i]);
+    }
+    return r;
+}
+
+/* An idle connection may have been closed: so once more, over a new one. */
+static int try_at(const struct relock_topology *topology, const struct relock_node *node,
+                  struct relock_call *const *calls, size_t n, uint64_t deadline_ms,
+                  char why[RELOCK_WHY_MAX])
+{
+    struct relock_lane *lane;
+    int r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
+
+    if (r < 0) {
+        (void)snprintf(why, RELOCK_WHY_MAX, RELOCK_LANES_BUSY);
+        return r;
+    }
+    r = send_all(topology, lane, calls, n, deadline_ms, why);
+    if (r == RELOCK_E_CONN && relock_clock_now_ms() < deadline_ms)
+        r = send_all(topology, lane, calls, n, deadline_ms, why);
+    relock_lanes_leave(node->lanes, lane);
+    return r;
+}
+
+int relock_call_try_all(struct relock_call *calls, size_t n, struct relock_topology *topology,
+                        uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
+{
+    struct relock_node *nodes[RELOCK_CALLS_AT_ONCE]; /* each a reference, or NULL */
+    struct relock_call *here[TRIP_MAX];
+    int r = RELOCK_OK;
+
+    for (size_t i = 0; i < n; i++)
+        nodes[i] = relock_topology_take(topology, calls[i].key);
+    for (size_t first = 0; first < n; first++) {
+        struct relock_node *node = nodes[first];
+        size_t n_here = 0;
+
+        for (size_t i = first; i < n && node && n_here < TRIP_MAX; i++) {
+            if (nodes[i] != node)
+                continue;
+            here[n_here++] = &calls[i];
+            nodes[i] = NULL;
+        }
+        if (n_here > 0 && r != RELOCK_E_CONN)
+            r = try_at(topology, node, here, n_here, deadline_ms, why);
+        if (r == RELOCK_E_CONN && relock_clock_now_ms() < deadline_ms)
+            r = RELOCK_OK;
+        while (n_here-- > 0)
+            relock_topology_drop(topology, node);
+    }
+    return r == RELOCK_E_CONN ? r : RELOCK_OK;
 }
 
 /* ---- posts --------------------------------------------------------------------------------- */

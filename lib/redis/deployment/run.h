@@ -19,6 +19,7 @@
 #include "redis/server/server.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct redisReply;
@@ -26,6 +27,19 @@ struct relock_call;
 struct relock_lane;
 struct relock_node;
 struct relock_topology;
+
+#define RELOCK_CALLS_AT_ONCE 64
+
+/*
+ * Makes one attempt at each of up to RELOCK_CALLS_AT_ONCE calls of one script. Those of one node go
+ * out together, up to 16 in a round trip. They may be repeated, and have no fence. A call that was
+ * answered has its reply, which is no error. The others have none: relock_call_run() runs them.
+ *
+ * Returns RELOCK_OK; RELOCK_E_CONN, with the cause in `why`: at the deadline, a node had not
+ * answered.
+ */
+int relock_call_try_all(struct relock_call *calls, size_t n, struct relock_topology *topology,
+                        uint64_t deadline_ms, char why[RELOCK_WHY_MAX]);
 
 /* Returns as call.h says. */
 int relock_call_run(struct relock_call *call, struct relock_topology *topology,

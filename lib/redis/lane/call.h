@@ -80,9 +80,11 @@ struct relock_call {
     bool grants_by_number; /* a grant is 1 or more; otherwise a number is a refusal */
 
     /* the outcome */
-    struct redisReply *reply;     /* with RELOCK_OK */
-    unsigned acked_replicas;      /* the answer of WAIT */
-    bool unanswered;              /* some command of it was not answered and may have run */
+    struct redisReply *reply; /* with RELOCK_OK */
+    unsigned acked_replicas;  /* the answer of WAIT */
+    bool unanswered;          /* some command of it was not answered and may have run */
+    bool is_for_now; /* with RELOCK_E_SERVER: the server refused it for a reason that may pass, and
+                        did so until the deadline */
     struct relock_orphan *orphan; /* with a fence: its reply may still come; or NULL */
     char why[RELOCK_WHY_MAX];     /* the cause of a failure, also of one of WAIT */
 };

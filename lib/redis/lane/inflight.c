@@ -141,6 +141,8 @@ bool relock_inflight_has_posted(const struct relock_inflight *inflight)
 
 static void fail(struct relock_inflight *inflight, struct relock_exchange *exchange, int result)
 {
+    for (unsigned i = 0; exchange->replies && i < exchange->n_replies - exchange->n_left; i++)
+        exchange->replies[i] = relock_reply_free(exchange->replies[i]);
     exchange->reply = relock_reply_free(exchange->reply);
     exchange->before = relock_reply_free(exchange->before);
     if (exchange->sent && inflight->conn.login.conn_id)
@@ -256,9 +258,13 @@ static struct relock_exchange *take_reply(struct relock_inflight *inflight,
 {
     struct relock_exchange *exchange = inflight->exchanges;
 
-    relock_reply_free(exchange->before);
-    exchange->before = exchange->reply;
-    exchange->reply = reply;
+    if (exchange->replies) {
+        exchange->replies[exchange->n_replies - exchange->n_left] = reply;
+    } else {
+        relock_reply_free(exchange->before);
+        exchange->before = exchange->reply;
+        exchange->reply = reply;
+    }
     if (--exchange->n_left > 0)
         return NULL;
     DL_DELETE(inflight->exchanges, exchange);

@@ -47,8 +47,10 @@ struct relock_exchange {
     const struct relock_conn_id *kills; /* instead of commands: the connection to kill; or NULL */
     bool stays; /* it goes out over the connection that the lane has, or fails unsent */
     unsigned n_replies;
-    unsigned forms;        /* of the last reply: see reply.h */
-    unsigned forms_before; /* of each earlier one */
+    unsigned forms;              /* of the last reply: see reply.h */
+    unsigned forms_before;       /* of each earlier one */
+    struct redisReply **replies; /* with RELOCK_OK, this array of `n_replies` has all replies, which
+                                    the caller frees, and `reply` has none. NULL: not wanted */
 
     /* the outcome */
     struct redisReply *reply;       /* with RELOCK_OK: the last reply, which the caller frees */

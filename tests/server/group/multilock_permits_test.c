@@ -241,6 +241,38 @@ static void its_permit_is_apart_from_those_of_the_owner(void **state)
     forget(f, 3);
 }
 
+/* Whichever of the two is acquired first. */
+static void without_reentrance_an_owner_gets_no_permit_beside_that_of_a_multi_lock(void **state)
+{
+    const struct relock_how all = {.flags = RELOCK_NON_REENTRANT};
+    const struct relock_how own = {.flags = RELOCK_NON_REENTRANT, .permits = 1};
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct pair t = pair_with(f, client, 3);
+    struct pair other = pair_of(f, client, "other");
+    struct relock_how strangers = own;
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(t.slots, &own, NULL), RELOCK_OK);
+    assert_result(relock_acquire(t.both, &all, &grant), RELOCK_E_DEADLOCK);
+    assert_string_equal(grant.failed_member, "slots");
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+
+    assert_result(relock_acquire(t.both, &all, NULL), RELOCK_OK);
+    assert_result(relock_acquire(t.slots, &own, NULL), RELOCK_E_DEADLOCK);
+    assert_result(relock_acquire(other.both, &all, &grant), RELOCK_E_DEADLOCK);
+    assert_string_equal(grant.failed_member, "slots");
+    strangers.owner = relock_owner_new();
+    assert_result(relock_acquire(t.slots, &strangers, NULL), RELOCK_OK);
+    assert_result(relock_release(t.slots, strangers.owner), RELOCK_OK);
+    assert_result(relock_lock(t.slots), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_acquire(t.slots, &own, NULL), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    forget(f, 3);
+}
+
 static void two_multi_locks_have_a_permit_each(void **state)
 {
     struct fixture *f = *state;
@@ -343,6 +375,34 @@ static void a_permit_that_was_taken_loses_the_multi_lock(void **state)
     assert_result(relock_trylock(t.both), RELOCK_OK); /* nothing is left of the loss */
     assert_result(relock_unlock(t.both), RELOCK_OK);
     forget(f, 2);
+}
+
+/* Before the library notices the loss. */
+static void another_permit_of_the_owner_does_not_replace_a_lost_one(void **state)
+{
+    struct fixture *f = *state;
+    struct pair t = pair_with(f, patient_client(f, LONG_MS), 3);
+    unsigned count;
+
+    assert_result(take_one_for(t.slots, LONG_MS / 2), RELOCK_OK);
+    assert_result(take_one_for(t.slots, 2 * LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(t.both, LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(t.both, LONG_MS), RELOCK_OK);
+    assert_result(relock_hold_count(t.both, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(probe_int(f->probe, "EVAL %s 1 " OUT,
+                               "return redis.call('zremrangebyrank', KEYS[1], 1, 1)"),
+                     1);
+    assert_result(relock_hold_count(t.both, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_result(relock_hold_count(t.slots, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    assert_result(relock_unlock(t.slots), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "INCR slots"), 3);
+    forget(f, 3);
 }
 
 static void a_lost_lock_gives_the_permit_back_with_the_release(void **state)
@@ -528,11 +588,13 @@ int main(void)
         SERVER_TEST(a_waiter_gets_the_permit_that_comes_back),
         SERVER_TEST(a_number_that_was_never_set_is_said),
         SERVER_TEST(its_permit_is_apart_from_those_of_the_owner),
+        SERVER_TEST(without_reentrance_an_owner_gets_no_permit_beside_that_of_a_multi_lock),
         SERVER_TEST(two_multi_locks_have_a_permit_each),
         SERVER_TEST(extending_extends_its_permit_alone),
         SERVER_TEST(a_fixed_lease_ends_and_the_permit_comes_back),
         SERVER_TEST(a_further_level_that_is_renewed_has_the_permit_renewed),
         SERVER_TEST(a_permit_that_was_taken_loses_the_multi_lock),
+        SERVER_TEST(another_permit_of_the_owner_does_not_replace_a_lost_one),
         SERVER_TEST(a_lost_lock_gives_the_permit_back_with_the_release),
         SERVER_TEST(a_thread_that_ends_gives_the_permit_back),
         SERVER_TEST(a_freed_client_gives_the_permit_back),

@@ -838,6 +838,28 @@ static void clients_that_wait_for_a_number_are_counted_and_say_what_it_is(void *
     probe_text(f->probe, "FLUSHALL");
 }
 
+/* More than are free. Without it, the number may be anything. */
+static void a_semaphore_for_whose_permits_a_client_waits_is_listed(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL), *watcher = fixture_client(f, NULL);
+    struct permits_wait permits = {semaphore_of(client, "jobs"), 3, RELOCK_FOREVER, NULL};
+    struct actor *actor = actor_start();
+    bool set;
+
+    assert_result(relock_unleased_try_set(permits.semaphore, 2, &set), RELOCK_OK);
+    assert_true(is_seen_as(watcher, "j*", ""));
+    actor_begin(actor, permits_step, &permits);
+    assert_true(
+        wait_until(is_as_expected, &(struct expected){watcher, "j*", "jobs:10:1 "}, SOON_MS));
+    assert_result(relock_unleased_release(permits.semaphore, 1), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(relock_unleased_release(permits.semaphore, 3), RELOCK_OK);
+    /* The client listens on for a second or two. */
+    assert_true(wait_until(is_as_expected, &(struct expected){watcher, "j*", ""}, SOON_MS));
+    probe_text(f->probe, "FLUSHALL");
+}
+
 /* All permits are the sum of two numbers, which a program may add. */
 static void a_number_that_no_semaphore_can_have_is_no_semaphore(void **state)
 {
@@ -1071,6 +1093,7 @@ int main(void)
         SERVER_TEST(permits_of_other_libraries_have_ids_of_any_length),
         SERVER_TEST(only_the_name_of_a_number_says_what_it_may_be),
         NUMBER_TEST(clients_that_wait_for_a_number_are_counted_and_say_what_it_is),
+        NUMBER_TEST(a_semaphore_for_whose_permits_a_client_waits_is_listed),
         SERVER_TEST(a_number_that_no_semaphore_can_have_is_no_semaphore),
         SERVER_TEST(keys_that_belong_to_locks_are_no_locks),
         SERVER_TEST(the_callback_can_end_the_search_and_call_the_library),

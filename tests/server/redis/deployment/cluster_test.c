@@ -3,7 +3,9 @@
  */
 #include "support/actor.h"
 #include "support/cluster_fixture.h"
+#include "support/probe_counts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME "orders"
@@ -62,6 +64,64 @@ static void locks_of_all_nodes_are_found(void **state)
     assert_result(relock_locks(client, "*", count_lock, &n), RELOCK_OK);
     assert_int_equal(n, CLUSTERED_LOCKS);
     clustered_unlock_all(locks);
+}
+
+#define N_APART 60 /* locks in as many slots, and held by as many clients */
+
+static bool count_apart(const struct relock_lock_info *info, void *arg)
+{
+    int *n = arg;
+
+    *n += info->holder.n_holders == 1 && info->held_ms >= 1000;
+    return true;
+}
+
+/* Of all masters: scripts, and how often data came over their connections. */
+static void count_work(struct clustered *c, long long *n_scripts, long long *n_reads)
+{
+    *n_scripts = *n_reads = 0;
+    for (size_t i = 0; i < c->cluster->n; i++) {
+        *n_scripts += probe_calls(c->cluster->node[i].probe, "evalsha");
+        *n_reads += probe_reads(c->cluster->node[i].probe);
+    }
+}
+
+/* Scripts for locks and ages of as many slots. */
+static void a_list_sends_the_scripts_for_a_master_together(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, NULL);
+    char name[32], id[64], record[96];
+    long long n_scripts, n_reads, n_scripts_before, n_reads_before;
+    int n = 0;
+
+    for (int i = 0; i < N_APART; i++) {
+        (void)snprintf(name, sizeof(name), "orders:%d", i);
+        (void)snprintf(id, sizeof(id), "a7c3b6f0-0000-4000-8000-%012d", i);
+        (void)snprintf(record, sizeof(record), "relock_waits:{%s}:since", id);
+        assert_int_equal(probe_int(cluster_probe(c->cluster, name), "HSET %s %s:1 1", name, id), 1);
+        assert_int_equal(probe_int(cluster_probe(c->cluster, record),
+                                   "HSET %s client %s,worker 1 1000", record, id),
+                         2);
+    }
+    assert_result(relock_locks(client, "*", count_apart, &n), RELOCK_OK);
+    assert_int_equal(n, N_APART);
+    count_work(c, &n_scripts_before, &n_reads_before);
+    assert_result(relock_locks(client, "*", count_apart, &n), RELOCK_OK);
+    count_work(c, &n_scripts, &n_reads);
+    n_scripts -= n_scripts_before;
+    n_reads -= n_reads_before;
+    assert_int_equal(n, 2 * N_APART);
+    print_message("%d locks: %lld scripts, %lld reads\n", N_APART, n_scripts, n_reads);
+    assert_true(n_scripts > 3 * N_APART / 2); /* a few names share a slot */
+    assert_true(n_reads < N_APART);           /* some for SCAN, renewals and these counts */
+    for (int i = 0; i < N_APART; i++) {
+        (void)snprintf(name, sizeof(name), "orders:%d", i);
+        (void)snprintf(record, sizeof(record), "relock_waits:{a7c3b6f0-0000-4000-8000-%012d}:since",
+                       i);
+        assert_int_equal(probe_int(cluster_probe(c->cluster, name), "DEL %s", name), 1);
+        assert_int_equal(probe_int(cluster_probe(c->cluster, record), "DEL %s", record), 1);
+    }
 }
 
 static bool is_left_alone(void *arg)
@@ -236,6 +296,7 @@ int main(void)
         CLUSTER_TEST(locks_of_all_nodes_can_be_held_together),
         CLUSTER_TEST(a_forked_child_closes_the_connections_to_all_nodes),
         CLUSTER_TEST(locks_of_all_nodes_are_found),
+        CLUSTER_TEST(a_list_sends_the_scripts_for_a_master_together),
         CLUSTER_TEST(a_node_without_slots_keeps_no_connection),
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),
         CLUSTER_TEST(a_lock_is_acquired_while_its_slot_moves),

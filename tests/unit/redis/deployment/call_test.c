@@ -403,6 +403,122 @@ static void a_login_refused_for_now_is_retried(void **state)
     assert_false(call.unanswered);
 }
 
+/* ---- many calls at once -------------------------------------------------------------------- */
+
+struct pair {
+    struct relock_call calls[2];
+    char why[RELOCK_WHY_MAX];
+};
+
+static struct pair pair_of_calls(void)
+{
+    struct pair pair = {.calls = {{.script = &relock_script_look, .key = {"orders", 6}},
+                                  {.script = &relock_script_look, .key = {"goods", 5}}}};
+
+    return pair;
+}
+
+/* Both come before the first is answered. */
+static void server_expects_both(void)
+{
+    char words[128];
+
+    (void)snprintf(words, sizeof(words), "EVALSHA %s 1 orders", relock_script_look.sha1);
+    script_expect(script, words);
+    (void)snprintf(words, sizeof(words), "EVALSHA %s 1 goods", relock_script_look.sha1);
+    script_expect(script, words);
+}
+
+static int try_both(struct pair *pair)
+{
+    return relock_call_try_all(pair->calls, 2, topology, soon(), pair->why);
+}
+
+static void many_calls_are_sent_before_the_first_is_answered(void **state)
+{
+    struct pair pair = pair_of_calls();
+
+    (void)state;
+    script_welcome(script, 7);
+    server_expects_both();
+    script_answer(script, "*1\r\n:1\r\n");
+    script_answer(script, "*1\r\n:2\r\n");
+    assert_int_equal(try_both(&pair), RELOCK_OK);
+    for (int64_t i = 0; i < 2; i++) {
+        int64_t integer = 0;
+
+        assert_true(relock_reply_integer(relock_reply_at(pair.calls[i].reply, 0), &integer));
+        assert_int_equal(integer, i + 1);
+        relock_call_end(&pair.calls[i]);
+    }
+}
+
+static void a_call_that_is_refused_leaves_the_others_their_replies(void **state)
+{
+    struct pair pair = pair_of_calls();
+
+    (void)state;
+    script_welcome(script, 7);
+    server_expects_both();
+    script_answer(script, "-NOPERM no right to it\r\n");
+    script_answer(script, "*0\r\n");
+    assert_int_equal(try_both(&pair), RELOCK_OK);
+    assert_null(pair.calls[0].reply);
+    assert_non_null(pair.calls[1].reply);
+    relock_call_end(&pair.calls[1]);
+}
+
+static void calls_on_a_connection_that_breaks_are_sent_once_more(void **state)
+{
+    struct pair pair = pair_of_calls();
+
+    (void)state;
+    script_welcome(script, 7);
+    server_expects_both();
+    script_answer(script, "*0\r\n");
+    script_close(script);
+    script_welcome(script, 8);
+    server_expects_both();
+    script_answer(script, "*0\r\n");
+    script_answer(script, "*0\r\n");
+    assert_int_equal(try_both(&pair), RELOCK_OK);
+    for (size_t i = 0; i < 2; i++) {
+        assert_non_null(pair.calls[i].reply);
+        relock_call_end(&pair.calls[i]);
+    }
+}
+
+static void calls_that_break_off_twice_have_no_replies(void **state)
+{
+    struct pair pair = pair_of_calls();
+
+    (void)state;
+    for (unsigned id = 7; id < 9; id++) {
+        script_welcome(script, id);
+        server_expects_both();
+        script_answer(script, "*0\r\n");
+        script_close(script);
+    }
+    assert_int_equal(try_both(&pair), RELOCK_OK);
+    assert_null(pair.calls[0].reply);
+    assert_null(pair.calls[1].reply);
+}
+
+static void calls_without_an_answer_end_at_the_deadline(void **state)
+{
+    struct pair pair = pair_of_calls();
+
+    (void)state;
+    script_welcome(script, 7);
+    server_expects_both();
+    script_answer(script, "*0\r\n");
+    script_expect_end(script);
+    assert_int_equal(relock_call_try_all(pair.calls, 2, topology, in_ms(100), pair.why),
+                     RELOCK_E_CONN);
+    assert_null(pair.calls[0].reply);
+    assert_string_not_equal(pair.why, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +543,11 @@ int main(void)
         CALL_TEST(a_refused_login_is_final),
         CALL_TEST(an_unknown_error_is_believed_over_a_second_connection_only),
         CALL_TEST(a_login_refused_for_now_is_retried),
+        CALL_TEST(many_calls_are_sent_before_the_first_is_answered),
+        CALL_TEST(a_call_that_is_refused_leaves_the_others_their_replies),
+        CALL_TEST(calls_on_a_connection_that_breaks_are_sent_once_more),
+        CALL_TEST(calls_that_break_off_twice_have_no_replies),
+        CALL_TEST(calls_without_an_answer_end_at_the_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
