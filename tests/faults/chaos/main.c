@@ -38,12 +38,13 @@
  * before it fails, because Redis could lose renewals otherwise. With --plain the clients do not use
  * sharded channels.
  *
- * With --hot fifty processes want two locks all the time, and the faults hit single processes among
- * them, often the first in line: a waiter must not depend on its own retries, whatever happens to
- * others. With --silent nothing is broken, but the server refuses to publish: the checker must find
- * the sleepers, and --expect-sleepers makes it a success. With --cluster the slots of these locks
- * move, which excuses nobody at the reentrant one, and their masters are killed, stopped and
- * replaced.
+ * With --hot fifty processes want two locks all the time, and the faults hit single processes
+ * among them, often the first in line: a waiter must not depend on its own retries, whatever
+ * happens to others. Beside the histories, the file "lines" shows who stood in line while a lock
+ * stayed free; the log of each process begins with the id in its entry. With --silent nothing is
+ * broken, but the server refuses to publish: the checker must find the sleepers, and
+ * --expect-sleepers makes it a success. With --cluster the slots of these locks move, which
+ * excuses nobody at the reentrant one, and their masters are killed, stopped and replaced.
  */
 #include "arguments.h"
 #include "check.h"

@@ -241,6 +241,8 @@ bool stage_open(struct stage *stage)
     if (!(stage->is_cluster ? open_cluster(stage) : open_servers(stage)))
         return false;
     set_permits(stage);
+    if (stage->set == NAMES_HOT)
+        watch_keep_lines(&stage->watch, stage->dir);
     if (stage->is_silent)
         tell_servers(stage, "ACL SETUSER default resetchannels");
     pulse_start(&stage->pulse, &stage->history, SCHEDULE_SERVER, 0);

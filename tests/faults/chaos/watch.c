@@ -7,9 +7,11 @@
 #include <string.h>
 
 #define NS_PER_MS 1000000
+#define NS_PER_S 1000000000
 #define LOOK_NS ((uint64_t)20 * NS_PER_MS)
 #define BLINK_NS ((uint64_t)200 * NS_PER_MS) /* longer gaps count as not observed */
 #define RECOVERY_MS 2000
+#define STAYS_FREE_NS ((uint64_t)300 * NS_PER_MS)
 
 /* Each returns for whom the lock is free: a bit for all, a bit for some. */
 static const char *const plain_script = "return 1 - redis.call('exists', KEYS[1])";
@@ -35,6 +37,25 @@ static const char *const semaphore_script =
     "local time = redis.call('time')\n"
     "local now = time[1] * 1000 + math.floor(time[2] / 1000)\n"
     "return redis.call('zcount', tag .. ':timeout', '(' .. now, '+inf') == 0 and 1 or 0";
+
+/* The entries, each with the number of those that listen to its inbox, and the state of the line.
+ */
+static const char *const line_script =
+    "local tag = '{' .. KEYS[1] .. '}' .. ARGV[1]\n"
+    "local found = {}\n"
+    "for _, entry in ipairs(redis.call('lrange', 'relock_waiters:' .. tag, 0, -1)) do\n"
+    "    local id = entry:sub(1, 36)\n"
+    "    local inbox = ARGV[1] == '' and 'relock_client:{' .. id .. '}'\n"
+    "        or 'relock_client:{' .. KEYS[1] .. '}:' .. id\n"
+    "    local n = redis.call('pubsub', 'numsub', inbox)[2]\n"
+    "    if ARGV[1] ~= '' then n = n + redis.call('pubsub', 'shardnumsub', inbox)[2] end\n"
+    "    found[#found + 1] = entry .. '=' .. n\n"
+    "end\n"
+    "found[#found + 1] = '/'\n"
+    "for _, text in ipairs(redis.call('hgetall', 'relock_waiters:turn:' .. tag)) do\n"
+    "    found[#found + 1] = text\n"
+    "end\n"
+    "return found";
 
 /* How many of all permits are out, or have vanished. */
 static const char *const missing_script =
@@ -131,6 +152,8 @@ static void end_free(struct watch *watch, int lock, enum watch_side side)
     if (free.from_ns != 0 && free.from_ns < free.to_ns)
         history_write(watch->history, &free);
     watch->free_ns[lock][side] = 0;
+    if (side == WATCH_ALL)
+        watch->is_kept[lock] = false;
 }
 
 static bool has_lock(struct watch *watch, size_t server, int lock)
@@ -185,6 +208,31 @@ static long long ask_all(struct watch *watch, int lock)
     return n_free > watch->n / 2;
 }
 
+/* ---- the line ------------------------------------------------------------------------------ */
+
+void watch_keep_lines(struct watch *watch, const char *dir)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/lines", dir);
+    watch->lines = fopen(path, "we");
+    if (watch->lines)
+        setvbuf(watch->lines, NULL, _IOLBF, 0);
+}
+
+static void keep_line(struct watch *watch, int lock)
+{
+    uint64_t free_ns = watch->free_ns[lock][WATCH_ALL], now_ns = history_now_ns();
+
+    if (!watch->lines || watch->is_kept[lock] || free_ns == 0 || now_ns < free_ns + STAYS_FREE_NS)
+        return;
+    watch->is_kept[lock] = true;
+    fprintf(watch->lines, "%llu.%09llu lock %d: %s\n", (unsigned long long)(now_ns / NS_PER_S),
+            (unsigned long long)(now_ns % NS_PER_S), lock,
+            probe_list(probe_of(watch, 0, lock), "EVAL %s 1 %s %s", line_script, names_text(lock),
+                       watch->cluster ? ":cluster" : ""));
+}
+
 /* ---- looking ------------------------------------------------------------------------------- */
 
 static void look_at(struct watch *watch, int lock)
@@ -200,6 +248,8 @@ static void look_at(struct watch *watch, int lock)
         else if (watch->free_ns[lock][side] == 0)
             watch->free_ns[lock][side] = history_now_ns();
     }
+    if (!watch->heir[lock])
+        keep_line(watch, lock);
 }
 
 static void look_away(struct watch *watch)
@@ -226,6 +276,8 @@ void watch_look(struct watch *watch)
 void watch_stop(struct watch *watch)
 {
     look_away(watch);
+    if (watch->lines)
+        fclose(watch->lines);
     for (size_t i = 0; i < watch->n && !watch->cluster; i++)
         probe_close(watch->probes[i]);
 }

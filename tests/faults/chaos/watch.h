@@ -21,6 +21,7 @@
 #include "support/server.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* For whom it is free: all, or some: readers, and in a fair queue the head. */
 enum watch_side { WATCH_ALL, WATCH_SOME, WATCH_N_SIDES };
@@ -40,6 +41,8 @@ struct watch {
     const struct names *names;
     uint64_t free_ns[NAMES_N][WATCH_N_SIDES]; /* free since then; 0: not free */
     uint64_t seen_ns;                         /* time of the last look */
+    FILE *lines;                              /* see watch_keep_lines(); NULL: not kept */
+    bool is_kept[NAMES_N];                    /* the line was, since the lock is free */
 };
 
 void watch_start(struct watch *watch, struct server *const *servers, size_t n,
@@ -47,6 +50,10 @@ void watch_start(struct watch *watch, struct server *const *servers, size_t n,
 void watch_start_cluster(struct watch *watch, struct cluster *cluster, struct history *history,
                          const struct names *names);
 void watch_stop(struct watch *watch);
+
+/* Writes who stands in the line of each lock that stays free, and who of them listens, into the
+ * file "lines" of this folder. If waiters sleep there, that shows whether they were told. */
+void watch_keep_lines(struct watch *watch, const char *dir);
 
 /* Looks at all locks, unless it has just done so. Servers that are not broken must answer. */
 void watch_look(struct watch *watch);

@@ -9,6 +9,7 @@
 #include "toll.h"
 
 #include <relock.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +144,7 @@ static void open_client(const struct worker_options *options, const char *url)
     if (n_clients == SCHEDULE_MAX_SERVERS ||
         relock_client_new(&wanted, &clients[n_clients++]) != RELOCK_OK)
         abort();
+    fprintf(stderr, "client %s\n", relock_client_id(clients[n_clients - 1]));
 }
 
 static void open_clients(const struct worker_options *options)
