@@ -139,6 +139,24 @@ static void a_multi_lock_that_begins_is_busy(void **state)
     assert_true(wait_for_no_keys(s->probe[0]));
 }
 
+/* It stops at the same place. No call notices the loss. */
+static void a_member_released_while_a_multi_lock_begins_is_a_loss(void **state)
+{
+    struct servers *s = *state;
+    struct nesting n = multi_of(s, NULL);
+    struct actor *actor = actor_start();
+    int released;
+
+    begin_to_nest(&n, actor, 8);
+    released = relock_release(n.b, n.how.owner);
+    stopping_go_on();
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(released, RELOCK_OK);
+    assert_true(wait_until(is_composite_reported, s, SOON_MS));
+    assert_result(relock_release(n.both, n.how.owner), RELOCK_LOST);
+    assert_true(wait_for_no_keys(s->probe[0]));
+}
+
 /* ---- a check while the client is freed ------------------------------------------------------- */
 
 struct freeing {
@@ -202,6 +220,7 @@ int main(void)
         SERVERS_TEST(a_release_that_cannot_wait_for_a_level_releases_the_members),
         SERVERS_TEST(such_a_release_of_one_level_of_two_releases_one_of_each_member),
         SERVERS_TEST(a_multi_lock_that_begins_is_busy),
+        SERVERS_TEST(a_member_released_while_a_multi_lock_begins_is_a_loss),
         SERVERS_TEST(a_check_while_the_client_is_freed_reports_no_loss),
     };
 
