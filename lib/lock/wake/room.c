@@ -10,8 +10,8 @@
  *   - No window has two rooms of one client.
  *   - If the other library had the lock for ENOUGH_MS, hold after hold, the next window has no
  *     room: a library that tries again as soon as it has released is often faster than waiters that
- *     have to be told, and gets a dozen holds of one room. From one room to the next it is
- *     475 + 1243 ms at most.
+ *     have to be told, and gets a dozen holds of one room. So from one room to the next it is
+ *     475 + 1243 ms at most, unless the other library gets as much again without a room.
  *   - In the line (line.c), a release reserves the lock for the client whose turn it is. Its room
  *     ends before the reservation. Else the next client would acquire the lock in the room, and the
  *     one whose turn it was would go to the end of the line.

@@ -196,6 +196,24 @@ static void a_window_after_many_holds_of_another_library_has_no_room(void **stat
     assert_true(relock_room_begin(&client, resource, at_ms + second_ms - first_ms));
 }
 
+/* What it had before the window before does not count, and what it had since then does. */
+static void the_holds_since_the_window_before_count(void **state)
+{
+    uint64_t first_ms = next_begin(DATE_MS), second_ms = next_begin(first_ms);
+    uint64_t third_ms = next_begin(second_ms), ahead_ms = first_ms - ENOUGH_MS - 1000;
+
+    (void)state;
+    see_theirs(first_ms - ENOUGH_MS, 1000, ENOUGH_MS);
+    resource->taken_ms = first_ms - ahead_ms;
+    assert_false(relock_room_begin(&client, resource, resource->taken_ms));
+    see_theirs(second_ms - ENOUGH_MS, second_ms - ENOUGH_MS - ahead_ms, ENOUGH_MS);
+    resource->taken_ms = second_ms - ahead_ms;
+    assert_false(relock_room_begin(&client, resource, resource->taken_ms));
+    see_theirs(third_ms - ENOUGH_MS, third_ms - ENOUGH_MS - ahead_ms, ENOUGH_MS - 8);
+    resource->taken_ms = third_ms - ahead_ms;
+    assert_true(relock_room_begin(&client, resource, resource->taken_ms));
+}
+
 static void a_window_after_few_holds_of_another_library_has_a_room(void **state)
 {
     uint64_t window_ms = next_begin(DATE_MS), at_ms = ENOUGH_MS + 1000;
@@ -235,6 +253,7 @@ int main(void)
         ROOM_TEST(in_line_a_room_and_a_round_trip_fit_into_a_reservation),
         ROOM_TEST(a_room_keeps_the_reason_to_ask),
         ROOM_TEST(a_window_after_many_holds_of_another_library_has_no_room),
+        ROOM_TEST(the_holds_since_the_window_before_count),
         ROOM_TEST(a_window_after_few_holds_of_another_library_has_a_room),
         ROOM_TEST(holds_of_this_library_divide_those_of_another),
         ROOM_TEST(nobody_rechecks_before_the_end_of_a_room),
