@@ -520,11 +520,12 @@ static size_t read_some_ages(struct relock_sight *sight, struct relock_call *cal
     is_over = relock_call_try_all(calls, n_calls, sight->client->topology,
                                   relock_sight_deadline(sight), sight->why) == RELOCK_E_CONN;
     for (size_t i = 0; i < n_calls; i++) {
+        size_t first = at;
+
         if (!calls[i].reply && !is_over)
             is_over = run(sight, &calls[i]) == RELOCK_E_CONN || calls[i].is_for_now;
-        for (size_t k = 0; k <= calls[i].n_more_keys; k++)
-            take_age(asked[at + k], calls[i].reply, 2 * k);
-        at += 1 + calls[i].n_more_keys;
+        for (; at < n && at - first <= calls[i].n_more_keys; at++)
+            take_age(asked[at], calls[i].reply, 2 * (at - first));
         relock_call_end(&calls[i]);
     }
     if (is_over) /* the next ones would take as long */

@@ -296,7 +296,7 @@ static int64_t watch_end(const struct row *row, struct relock_lock *held, struct
         .permits = row->held == relock_semaphore_new,
     };
     struct relock_permits permits;
-    uint64_t began_ms = clock_ms(), ms;
+    uint64_t began_ms, ms;
     bool is_locked = true;
     int r = relock_acquire(held, &how, NULL);
 
