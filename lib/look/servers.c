@@ -52,8 +52,8 @@ static int ask_time(struct relock_sight *sight, struct relock_node *node,
     const struct relock_text word = relock_text_of("TIME");
     uint64_t began_us = now_us(CLOCK_MONOTONIC), wall_us = now_us(CLOCK_REALTIME);
     struct redisReply *reply = NULL;
-    int r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_ARRAY, relock_sight_deadline(sight),
-                             &reply, sight->why);
+    int r = relock_nodes_ask(sight->client->topology, node, &word, 1, RELOCK_REPLY_ARRAY,
+                             relock_sight_deadline(sight), &reply, sight->why);
 
     if (r != RELOCK_OK && r != RELOCK_E_SERVER && r != RELOCK_E_AUTH)
         return r;
@@ -191,8 +191,8 @@ static int show(struct relock_sight *sight, struct relock_node *node, relock_ser
     struct relock_server_info info = {.address = node->server->label};
     struct redisReply *reply;
     size_t len;
-    int r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_TEXT, relock_sight_deadline(sight),
-                             &reply, sight->why);
+    int r = relock_nodes_ask(sight->client->topology, node, &word, 1, RELOCK_REPLY_TEXT,
+                             relock_sight_deadline(sight), &reply, sight->why);
 
     if (r != RELOCK_OK)
         return r;

@@ -37,8 +37,8 @@ static void ask_for_names(struct relock_sight *sight)
         if (!lists)
             break;
         names->lists = lists;
-        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_sight_deadline(sight), &list,
-                             why) == RELOCK_OK)
+        if (relock_nodes_ask(topology, node, words, 2, RELOCK_REPLY_TEXT,
+                             relock_sight_deadline(sight), &list, why) == RELOCK_OK)
             names->lists[names->n_lists++] = list;
     }
     relock_topology_drop(topology, node);
@@ -563,7 +563,7 @@ static int scan(struct relock_sight *sight, struct relock_node *node, struct rel
         struct redisReply *reply;
         const char *next;
         size_t len;
-        int r = relock_nodes_ask(node, words, 8, RELOCK_REPLY_ARRAY_OF(2),
+        int r = relock_nodes_ask(sight->client->topology, node, words, 8, RELOCK_REPLY_ARRAY_OF(2),
                                  relock_sight_deadline(sight), &reply, sight->why);
 
         if (r != RELOCK_OK)

@@ -124,6 +124,35 @@ static void a_list_sends_the_scripts_for_a_master_together(void **state)
     }
 }
 
+static bool count_any(const struct relock_lock_info *info, void *arg)
+{
+    (void)info;
+    ++*(int *)arg;
+    return true;
+}
+
+static bool is_seen_whole(void *arg)
+{
+    int n = 0;
+
+    return relock_locks(arg, "*", count_any, &n) == RELOCK_OK;
+}
+
+/* It has no lock whose commands would find out. */
+static void a_client_that_only_looks_learns_who_replaced_a_master(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, NULL);
+    const int slots[] = {0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1};
+
+    assert_true(is_seen_whole(client));
+    for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
+        clustered_kill(c, cluster_owner(c->cluster, slots[i]));
+        assert_true(wait_until(is_seen_whole, client, SOON_MS));
+        cluster_mend(c->cluster);
+    }
+}
+
 static bool is_left_alone(void *arg)
 {
     return probe_n_clients(arg, " name=relock:") == 0;
@@ -297,6 +326,7 @@ int main(void)
         CLUSTER_TEST(a_forked_child_closes_the_connections_to_all_nodes),
         CLUSTER_TEST(locks_of_all_nodes_are_found),
         CLUSTER_TEST(a_list_sends_the_scripts_for_a_master_together),
+        CLUSTER_TEST(a_client_that_only_looks_learns_who_replaced_a_master),
         CLUSTER_TEST(a_node_without_slots_keeps_no_connection),
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),
         CLUSTER_TEST(a_lock_is_acquired_while_its_slot_moves),
