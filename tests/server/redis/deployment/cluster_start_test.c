@@ -113,6 +113,11 @@ static void go_on(struct clustered *c)
         server_resume(c->cluster->node[i].server);
 }
 
+static bool is_ready(void *client)
+{
+    return relock_client_ready(client, NAME) == RELOCK_OK;
+}
+
 static void a_lazy_client_finds_its_cluster_later(void **state)
 {
     struct clustered *c = *state;
@@ -130,6 +135,7 @@ static void a_lazy_client_finds_its_cluster_later(void **state)
                                     &client),
                   RELOCK_OK);
     go_on(c);
+    assert_true(wait_until(is_ready, client, CLUSTER_FAILOVER_MS)); /* before its first lock */
     assert_result(relock_lock_new(client, NAME, &lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -135,10 +135,11 @@ static bool is_seen_whole(void *arg)
 {
     int n = 0;
 
-    return relock_locks(arg, "*", count_any, &n) == RELOCK_OK;
+    return relock_client_ready(arg, NULL) == RELOCK_OK &&
+           relock_locks(arg, "*", count_any, &n) == RELOCK_OK;
 }
 
-/* It has no lock whose commands would find out. */
+/* It has no lock whose commands would find out, and its I/O thread only ever needed one node. */
 static void a_client_that_only_looks_learns_who_replaced_a_master(void **state)
 {
     struct clustered *c = *state;
