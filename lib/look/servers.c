@@ -214,13 +214,14 @@ int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *ar
     struct relock_sight sight;
     struct relock_node *node;
     bool goes_on = true;
-    int r = RELOCK_OK;
+    int r;
 
     if (!fn)
         return relock_client_refuse(client, "relock_servers: `fn` is NULL");
     if (!relock_sight_begin(&sight, client))
         return sight.result;
     node = relock_nodes_next(client->topology, NULL);
+    r = relock_sight_check(&sight, node);
     for (; node && r == RELOCK_OK && goes_on; node = relock_nodes_next(client->topology, node))
         r = show(&sight, node, fn, arg, &goes_on);
     relock_topology_drop(client->topology, node);

@@ -128,6 +128,14 @@ uint64_t relock_sight_deadline(const struct relock_sight *sight)
     return relock_clock_in(sight->client->options.command_timeout_ms);
 }
 
+int relock_sight_check(struct relock_sight *sight, const struct relock_node *first)
+{
+    if (first)
+        return RELOCK_OK;
+    (void)snprintf(sight->why, sizeof(sight->why), "no node of the cluster is known yet");
+    return RELOCK_E_CONN;
+}
+
 static int run(struct relock_sight *sight, struct relock_call *call)
 {
     int r = relock_call_run(call, sight->client->topology, relock_sight_deadline(sight));
@@ -587,7 +595,7 @@ int relock_scan(struct relock_sight *sight, struct relock_text pattern, const ch
 {
     struct relock_topology *topology = sight->client->topology;
     struct relock_node *node = relock_nodes_next(topology, NULL);
-    int r = RELOCK_OK;
+    int r = relock_sight_check(sight, node);
 
     for (; node && r == RELOCK_OK; node = relock_nodes_next(topology, node)) {
         for (const char *const *type = types; *type && r == RELOCK_OK; type++)
