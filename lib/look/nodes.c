@@ -1,5 +1,6 @@
 #include "look/nodes.h"
 
+#include "base/status.h"
 #include "redis/lane/lane.h"
 #include "redis/lane/lanes.h"
 #include "redis/server/reply.h"
@@ -69,7 +70,7 @@ int relock_nodes_ask(struct relock_topology *topology, struct relock_node *node,
     if (r == RELOCK_E_CONN) /* an idle connection may have been closed: once more, over a new one */
         r = ask(lane, words, n_words, forms, deadline_ms, reply, why);
     relock_lanes_leave(node->lanes, lane);
-    if (r == RELOCK_E_CONN)
+    if (r == RELOCK_E_CONN || r == RELOCK_REPLICA)
         relock_topology_distrust(topology, node);
     else if (r == RELOCK_OK)
         relock_topology_trust(node);

@@ -24,7 +24,8 @@ struct relock_node *relock_nodes_next(struct relock_topology *topology, struct r
 
 /*
  * Sends a command of `n_words` words to the node, whose reply has one of these `forms` (reply.h).
- * The caller frees the reply. If the node does not answer, the topology asks who has its keys now.
+ * The caller frees the reply. If the node does not answer, or is a replica now, the topology asks
+ * which node has its keys.
  * Returns RELOCK_OK;
  * RELOCK_E_CONN, RELOCK_E_NOMEM, RELOCK_E_SERVER, RELOCK_E_AUTH, RELOCK_E_UNSUPPORTED with the
  * cause in `why`.

@@ -154,6 +154,22 @@ static void a_client_that_only_looks_learns_who_replaced_a_master(void **state)
     }
 }
 
+static void a_client_that_only_looks_learns_that_a_master_is_a_replica(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, NULL);
+    const int slots[] = {0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1};
+
+    assert_true(is_seen_whole(client));
+    for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
+        size_t old = cluster_owner(c->cluster, slots[i]);
+
+        (void)cluster_fail_over(c->cluster, old);
+        (void)probe_int(c->cluster->node[old].probe, "CLIENT KILL TYPE normal");
+        assert_true(wait_until(is_seen_whole, client, SOON_MS));
+    }
+}
+
 static bool is_left_alone(void *arg)
 {
     return probe_n_clients(arg, " name=relock:") == 0;
@@ -328,6 +344,7 @@ int main(void)
         CLUSTER_TEST(locks_of_all_nodes_are_found),
         CLUSTER_TEST(a_list_sends_the_scripts_for_a_master_together),
         CLUSTER_TEST(a_client_that_only_looks_learns_who_replaced_a_master),
+        CLUSTER_TEST(a_client_that_only_looks_learns_that_a_master_is_a_replica),
         CLUSTER_TEST(a_node_without_slots_keeps_no_connection),
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),
         CLUSTER_TEST(a_lock_is_acquired_while_its_slot_moves),
