@@ -17,7 +17,8 @@ static int ping_all(const struct relock_client *client, char why[RELOCK_WHY_MAX]
         uint64_t deadline_ms = relock_clock_in(client->options.command_timeout_ms);
         struct redisReply *reply = NULL;
 
-        r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_STATUS, deadline_ms, &reply, why);
+        r = relock_nodes_ask(client->topology, node, &word, 1, RELOCK_REPLY_STATUS, deadline_ms,
+                             &reply, why);
         relock_reply_free(reply);
     }
     relock_topology_drop(client->topology, node);

@@ -80,7 +80,7 @@ static int show_page(void *arg, struct relock_node *node, const struct redisRepl
 
         if (!repeats_plain(len))
             continue;
-        r = relock_nodes_ask(node, words, 2, RELOCK_REPLY_ARRAY,
+        r = relock_nodes_ask(search->sight.client->topology, node, words, 2, RELOCK_REPLY_ARRAY,
                              relock_sight_deadline(&search->sight), &hash, search->sight.why);
         if (r != RELOCK_OK)
             break;

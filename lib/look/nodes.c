@@ -1,5 +1,6 @@
 #include "look/nodes.h"
 
+#include "base/status.h"
 #include "redis/lane/lane.h"
 #include "redis/lane/lanes.h"
 #include "redis/server/reply.h"
@@ -54,9 +55,9 @@ static int ask(struct relock_lane *lane, const struct relock_text *words, size_t
     return r;
 }
 
-int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, size_t n_words,
-                     unsigned forms, uint64_t deadline_ms, struct redisReply **reply,
-                     char why[RELOCK_WHY_MAX])
+int relock_nodes_ask(struct relock_topology *topology, struct relock_node *node,
+                     const struct relock_text *words, size_t n_words, unsigned forms,
+                     uint64_t deadline_ms, struct redisReply **reply, char why[RELOCK_WHY_MAX])
 {
     struct relock_lane *lane;
     int r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
@@ -69,5 +70,9 @@ int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, 
     if (r == RELOCK_E_CONN) /* an idle connection may have been closed: once more, over a new one */
         r = ask(lane, words, n_words, forms, deadline_ms, reply, why);
     relock_lanes_leave(node->lanes, lane);
+    if (r == RELOCK_E_CONN || r == RELOCK_REPLICA)
+        relock_topology_distrust(topology, node);
+    else if (r == RELOCK_OK)
+        relock_topology_trust(node);
     return r > 0 ? RELOCK_E_SERVER : r;
 }

@@ -24,12 +24,14 @@ struct relock_node *relock_nodes_next(struct relock_topology *topology, struct r
 
 /*
  * Sends a command of `n_words` words to the node, whose reply has one of these `forms` (reply.h).
- * The caller frees the reply. Returns RELOCK_OK;
+ * The caller frees the reply. If the node does not answer, or is a replica now, the topology asks
+ * which node has its keys.
+ * Returns RELOCK_OK;
  * RELOCK_E_CONN, RELOCK_E_NOMEM, RELOCK_E_SERVER, RELOCK_E_AUTH, RELOCK_E_UNSUPPORTED with the
  * cause in `why`.
  */
-int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, size_t n_words,
-                     unsigned forms, uint64_t deadline_ms, struct redisReply **reply,
-                     char why[RELOCK_WHY_MAX]);
+int relock_nodes_ask(struct relock_topology *topology, struct relock_node *node,
+                     const struct relock_text *words, size_t n_words, unsigned forms,
+                     uint64_t deadline_ms, struct redisReply **reply, char why[RELOCK_WHY_MAX]);
 
 #endif

@@ -98,6 +98,9 @@ int relock_sight_end(struct relock_sight *sight, int result);
  * first such call asks all servers for CLIENT LIST. */
 void relock_sight_find_name(struct relock_sight *sight, const char *owner);
 
+/* Without a first node, no server can be asked: RELOCK_E_CONN, else RELOCK_OK. */
+int relock_sight_check(struct relock_sight *sight, const struct relock_node *first);
+
 /* The deadline of a command that is sent now. */
 uint64_t relock_sight_deadline(const struct relock_sight *sight);
 

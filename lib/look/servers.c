@@ -52,8 +52,8 @@ static int ask_time(struct relock_sight *sight, struct relock_node *node,
     const struct relock_text word = relock_text_of("TIME");
     uint64_t began_us = now_us(CLOCK_MONOTONIC), wall_us = now_us(CLOCK_REALTIME);
     struct redisReply *reply = NULL;
-    int r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_ARRAY, relock_sight_deadline(sight),
-                             &reply, sight->why);
+    int r = relock_nodes_ask(sight->client->topology, node, &word, 1, RELOCK_REPLY_ARRAY,
+                             relock_sight_deadline(sight), &reply, sight->why);
 
     if (r != RELOCK_OK && r != RELOCK_E_SERVER && r != RELOCK_E_AUTH)
         return r;
@@ -191,8 +191,8 @@ static int show(struct relock_sight *sight, struct relock_node *node, relock_ser
     struct relock_server_info info = {.address = node->server->label};
     struct redisReply *reply;
     size_t len;
-    int r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_TEXT, relock_sight_deadline(sight),
-                             &reply, sight->why);
+    int r = relock_nodes_ask(sight->client->topology, node, &word, 1, RELOCK_REPLY_TEXT,
+                             relock_sight_deadline(sight), &reply, sight->why);
 
     if (r != RELOCK_OK)
         return r;
@@ -214,13 +214,14 @@ int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *ar
     struct relock_sight sight;
     struct relock_node *node;
     bool goes_on = true;
-    int r = RELOCK_OK;
+    int r;
 
     if (!fn)
         return relock_client_refuse(client, "relock_servers: `fn` is NULL");
     if (!relock_sight_begin(&sight, client))
         return sight.result;
     node = relock_nodes_next(client->topology, NULL);
+    r = relock_sight_check(&sight, node);
     for (; node && r == RELOCK_OK && goes_on; node = relock_nodes_next(client->topology, node))
         r = show(&sight, node, fn, arg, &goes_on);
     relock_topology_drop(client->topology, node);

@@ -37,8 +37,8 @@ static void ask_for_names(struct relock_sight *sight)
         if (!lists)
             break;
         names->lists = lists;
-        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_sight_deadline(sight), &list,
-                             why) == RELOCK_OK)
+        if (relock_nodes_ask(topology, node, words, 2, RELOCK_REPLY_TEXT,
+                             relock_sight_deadline(sight), &list, why) == RELOCK_OK)
             names->lists[names->n_lists++] = list;
     }
     relock_topology_drop(topology, node);
@@ -126,6 +126,14 @@ int relock_sight_end(struct relock_sight *sight, int result)
 uint64_t relock_sight_deadline(const struct relock_sight *sight)
 {
     return relock_clock_in(sight->client->options.command_timeout_ms);
+}
+
+int relock_sight_check(struct relock_sight *sight, const struct relock_node *first)
+{
+    if (first)
+        return RELOCK_OK;
+    (void)snprintf(sight->why, sizeof(sight->why), "no node of the cluster is known yet");
+    return RELOCK_E_CONN;
 }
 
 static int run(struct relock_sight *sight, struct relock_call *call)
@@ -564,7 +572,7 @@ static int scan(struct relock_sight *sight, struct relock_node *node, struct rel
         struct redisReply *reply;
         const char *next;
         size_t len;
-        int r = relock_nodes_ask(node, words, 8, RELOCK_REPLY_ARRAY_OF(2),
+        int r = relock_nodes_ask(sight->client->topology, node, words, 8, RELOCK_REPLY_ARRAY_OF(2),
                                  relock_sight_deadline(sight), &reply, sight->why);
 
         if (r != RELOCK_OK)
@@ -588,7 +596,7 @@ int relock_scan(struct relock_sight *sight, struct relock_text pattern, const ch
 {
     struct relock_topology *topology = sight->client->topology;
     struct relock_node *node = relock_nodes_next(topology, NULL);
-    int r = RELOCK_OK;
+    int r = relock_sight_check(sight, node);
 
     for (; node && r == RELOCK_OK; node = relock_nodes_next(topology, node)) {
         for (const char *const *type = types; *type && r == RELOCK_OK; type++)

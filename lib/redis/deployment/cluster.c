@@ -224,7 +224,7 @@ static void *run(void *arg)
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
-/* The node of a slot, unless there is none. */
+/* The node of a slot, or the first of all, unless there is none. */
 static struct relock_node *needed(struct cluster *cluster, struct relock_node *node)
 {
     if (!node)
@@ -248,7 +248,10 @@ static struct relock_node *take_node(struct relock_topology *topology, struct re
 
 static struct relock_node *next(struct relock_topology *topology, const struct relock_node *node)
 {
-    return relock_members_next(&cluster_of(topology)->members, node);
+    struct cluster *cluster = cluster_of(topology);
+    struct relock_node *next = relock_members_next(&cluster->members, node);
+
+    return node ? next : needed(cluster, next);
 }
 
 static bool remove_node(struct relock_topology *topology, struct relock_node *node)

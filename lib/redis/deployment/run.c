@@ -468,8 +468,8 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
 #define TRIP_MAX 16
 
 static int send_all(const struct relock_topology *topology, struct relock_lane *lane,
-                    struct relock_call *const *calls, size_t n, uint64_t deadline_ms,
-                    char why[RELOCK_WHY_MAX])
+                    struct relock_call *const *calls, size_t n, unsigned forms,
+                    uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
 {
     struct redisReply *replies[TRIP_MAX] = {NULL};
     struct relock_round_trip round_trip;
@@ -480,7 +480,7 @@ static int send_all(const struct relock_topology *topology, struct relock_lane *
         write_script(calls[i], topology, RELOCK_CALL_BY_HASH, &round_trip.commands);
     round_trip.exchange.n_replies = (unsigned)n;
     round_trip.exchange.replies = replies;
-    round_trip.exchange.forms = round_trip.exchange.forms_before = calls[0]->script->forms;
+    round_trip.exchange.forms = round_trip.exchange.forms_before = forms;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK)
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
@@ -493,11 +493,14 @@ static int send_all(const struct relock_topology *topology, struct relock_lane *
     return r;
 }
 
-/* An idle connection may have been closed: so once more, over a new one. */
+/* An idle connection may have been closed: so once more, over a new one. As forms_of(), the first
+ * doubts an unknown error: if it answered bytes of another program, each later call would get the
+ * reply of the one before it. */
 static int try_at(const struct relock_topology *topology, const struct relock_node *node,
                   struct relock_call *const *calls, size_t n, uint64_t deadline_ms,
                   char why[RELOCK_WHY_MAX])
 {
+    unsigned forms = calls[0]->script->forms;
     struct relock_lane *lane;
     int r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
 
@@ -505,9 +508,9 @@ static int try_at(const struct relock_topology *topology, const struct relock_no
         (void)snprintf(why, RELOCK_WHY_MAX, RELOCK_LANES_BUSY);
         return r;
     }
-    r = send_all(topology, lane, calls, n, deadline_ms, why);
+    r = send_all(topology, lane, calls, n, forms | RELOCK_REPLY_NO_ERR, deadline_ms, why);
     if (r == RELOCK_E_CONN && relock_clock_now_ms() < deadline_ms)
-        r = send_all(topology, lane, calls, n, deadline_ms, why);
+        r = send_all(topology, lane, calls, n, forms, deadline_ms, why);
     relock_lanes_leave(node->lanes, lane);
     return r;
 }

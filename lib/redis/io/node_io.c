@@ -147,6 +147,29 @@ static void renew(const struct relock_node *node, const struct relock_peer *peer
         relock_async_conn_renew(&node->pubsub->conn, peer, what);
 }
 
+static bool has_connection(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pipeline && relock_pipeline_is_open(at->pipeline) &&
+            relock_topology_uses(topology, at))
+            return true;
+    return false;
+}
+
+/* As at the start: a client without locks is connected, too. If there is no memory for that, the
+ * next map or the next lock connects it. */
+static void keep_connection(struct relock_topology *topology)
+{
+    struct relock_node *at = atomic_load(&topology->nodes);
+
+    if (has_connection(topology))
+        return;
+    while (at && !relock_topology_uses(topology, at))
+        at = at->next;
+    if (at)
+        (void)open_node(topology, at);
+}
+
 static void follow(struct relock_topology *topology)
 {
     atomic_store(&topology->has_changed, false);
@@ -154,6 +177,7 @@ static void follow(struct relock_topology *topology)
         if (at->pubsub)
             relock_pubsub_follow(at->pubsub);
     close_unused(topology);
+    keep_connection(topology);
     topology->io.up(topology->io.arg);
 }
 

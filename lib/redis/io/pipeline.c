@@ -648,6 +648,11 @@ bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline)
            (state == RELOCK_ASYNC_CONN_CLOSED || state == RELOCK_ASYNC_CONN_READY);
 }
 
+bool relock_pipeline_is_open(const struct relock_pipeline *pipeline)
+{
+    return pipeline->conn.state != RELOCK_ASYNC_CONN_CLOSED;
+}
+
 void relock_pipeline_open(struct relock_pipeline *pipeline)
 {
     relock_async_conn_open(&pipeline->conn);

@@ -313,6 +313,9 @@ void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topolo
 
 void relock_pipeline_open(struct relock_pipeline *pipeline);
 
+/* Whether it has a connection, or makes one. */
+bool relock_pipeline_is_open(const struct relock_pipeline *pipeline);
+
 /* Whether it may be closed: no command is in flight, and it is not connecting for one. */
 bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline);
 

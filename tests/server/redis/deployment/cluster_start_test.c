@@ -113,6 +113,25 @@ static void go_on(struct clustered *c)
         server_resume(c->cluster->node[i].server);
 }
 
+static bool is_ready(void *client)
+{
+    return relock_client_ready(client, NAME) == RELOCK_OK;
+}
+
+static bool ignore_lock(const struct relock_lock_info *info, void *arg)
+{
+    (void)info;
+    (void)arg;
+    return true;
+}
+
+static bool ignore_server(const struct relock_server_info *info, void *arg)
+{
+    (void)info;
+    (void)arg;
+    return true;
+}
+
 static void a_lazy_client_finds_its_cluster_later(void **state)
 {
     struct clustered *c = *state;
@@ -129,7 +148,11 @@ static void a_lazy_client_finds_its_cluster_later(void **state)
                                                              .command_timeout_ms = 20000},
                                     &client),
                   RELOCK_OK);
+    /* Not that there are none. */
+    assert_result(relock_locks(client, "*", ignore_lock, NULL), RELOCK_E_CONN);
+    assert_result(relock_servers(client, ignore_server, NULL), RELOCK_E_CONN);
     go_on(c);
+    assert_true(wait_until(is_ready, client, CLUSTER_FAILOVER_MS)); /* before its first lock */
     assert_result(relock_lock_new(client, NAME, &lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -124,6 +124,52 @@ static void a_list_sends_the_scripts_for_a_master_together(void **state)
     }
 }
 
+static bool count_any(const struct relock_lock_info *info, void *arg)
+{
+    (void)info;
+    ++*(int *)arg;
+    return true;
+}
+
+static bool is_seen_whole(void *arg)
+{
+    int n = 0;
+
+    return relock_client_ready(arg, NULL) == RELOCK_OK &&
+           relock_locks(arg, "*", count_any, &n) == RELOCK_OK;
+}
+
+/* It has no lock whose commands would find out, and its I/O thread only ever needed one node. */
+static void a_client_that_only_looks_learns_who_replaced_a_master(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, NULL);
+    const int slots[] = {0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1};
+
+    assert_true(is_seen_whole(client));
+    for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
+        clustered_kill(c, cluster_owner(c->cluster, slots[i]));
+        assert_true(wait_until(is_seen_whole, client, SOON_MS));
+        cluster_mend(c->cluster);
+    }
+}
+
+static void a_client_that_only_looks_learns_that_a_master_is_a_replica(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, NULL);
+    const int slots[] = {0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1};
+
+    assert_true(is_seen_whole(client));
+    for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
+        size_t old = cluster_owner(c->cluster, slots[i]);
+
+        (void)cluster_fail_over(c->cluster, old);
+        (void)probe_int(c->cluster->node[old].probe, "CLIENT KILL TYPE normal");
+        assert_true(wait_until(is_seen_whole, client, SOON_MS));
+    }
+}
+
 static bool is_left_alone(void *arg)
 {
     return probe_n_clients(arg, " name=relock:") == 0;
@@ -297,6 +343,8 @@ int main(void)
         CLUSTER_TEST(a_forked_child_closes_the_connections_to_all_nodes),
         CLUSTER_TEST(locks_of_all_nodes_are_found),
         CLUSTER_TEST(a_list_sends_the_scripts_for_a_master_together),
+        CLUSTER_TEST(a_client_that_only_looks_learns_who_replaced_a_master),
+        CLUSTER_TEST(a_client_that_only_looks_learns_that_a_master_is_a_replica),
         CLUSTER_TEST(a_node_without_slots_keeps_no_connection),
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),
         CLUSTER_TEST(a_lock_is_acquired_while_its_slot_moves),

@@ -504,6 +504,54 @@ static void calls_that_break_off_twice_have_no_replies(void **state)
     assert_null(pair.calls[1].reply);
 }
 
+/* A reply to bytes of another program, among those of many calls: each later call would get the
+ * reply of the one before it. */
+static void a_foreign_reply_does_not_give_calls_the_replies_of_others(void **state)
+{
+    struct pair pair = pair_of_calls();
+
+    (void)state;
+    script_welcome(script, 7);
+    server_expects_both();
+    script_answer(script, "-ERR unknown command 'relock:'\r\n");
+    script_answer(script, "*1\r\n:1\r\n");
+    script_expect_end(script);
+    script_welcome(script, 8);
+    server_expects_both();
+    script_answer(script, "*1\r\n:1\r\n");
+    script_answer(script, "*1\r\n:2\r\n");
+    assert_int_equal(try_both(&pair), RELOCK_OK);
+    assert_true(script_played(script));
+    for (int64_t i = 0; i < 2; i++) {
+        int64_t integer = 0;
+
+        assert_true(relock_reply_integer(relock_reply_at(pair.calls[i].reply, 0), &integer));
+        assert_int_equal(integer, i + 1);
+        relock_call_end(&pair.calls[i]);
+    }
+}
+
+/* Then it is no foreign one: relock_call_run() tells why the call is refused. */
+static void an_unknown_error_to_one_of_many_calls_is_believed_the_second_time(void **state)
+{
+    struct pair pair = pair_of_calls();
+
+    (void)state;
+    for (unsigned id = 7; id < 9; id++) {
+        script_welcome(script, id);
+        server_expects_both();
+        script_answer(script, "-ERR really\r\n");
+        script_answer(script, "*0\r\n");
+        if (id == 7)
+            script_expect_end(script);
+    }
+    assert_int_equal(try_both(&pair), RELOCK_OK);
+    assert_true(script_played(script));
+    assert_null(pair.calls[0].reply);
+    assert_non_null(pair.calls[1].reply);
+    relock_call_end(&pair.calls[1]);
+}
+
 static void calls_without_an_answer_end_at_the_deadline(void **state)
 {
     struct pair pair = pair_of_calls();
@@ -547,6 +595,8 @@ int main(void)
         CALL_TEST(a_call_that_is_refused_leaves_the_others_their_replies),
         CALL_TEST(calls_on_a_connection_that_breaks_are_sent_once_more),
         CALL_TEST(calls_that_break_off_twice_have_no_replies),
+        CALL_TEST(a_foreign_reply_does_not_give_calls_the_replies_of_others),
+        CALL_TEST(an_unknown_error_to_one_of_many_calls_is_believed_the_second_time),
         CALL_TEST(calls_without_an_answer_end_at_the_deadline),
     };
 
