@@ -340,7 +340,7 @@ struct relock_vote {
     enum relock_request_wait wait;
 };
 
-/* What one server has said. */
+/* The answers of one server. */
 struct relock_tally_vote {
     bool yes;            /* the server has our vote, as far as this process knows */
     bool is_asked;       /* an attempt is unanswered */
@@ -391,7 +391,7 @@ static inline struct relock_tally *relock_tally_of(const struct relock_hold *hol
     return hold->data;
 }
 
-/* What the sequencer has said. Mutex of the coordinator held. */
+/* The answers of the sequencer. Mutex of the coordinator held. */
 static inline const struct relock_tally_vote *
 relock_tally_sequencer(const struct relock_tally *tally)
 {

@@ -139,16 +139,25 @@ static bool is_seen_whole(void *arg)
            relock_locks(arg, "*", count_any, &n) == RELOCK_OK;
 }
 
+/* One of each master. */
+static const int some_slots[] = {0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1};
+
+static struct relock_client *client_that_looks(struct clustered *c)
+{
+    struct relock_client *client = clustered_client(c, NULL);
+
+    assert_true(wait_until(is_seen_whole, client, SOON_MS)); /* it connects by itself */
+    return client;
+}
+
 /* It has no lock whose commands would find out, and its I/O thread only ever needed one node. */
 static void a_client_that_only_looks_learns_who_replaced_a_master(void **state)
 {
     struct clustered *c = *state;
-    struct relock_client *client = clustered_client(c, NULL);
-    const int slots[] = {0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1};
+    struct relock_client *client = client_that_looks(c);
 
-    assert_true(wait_until(is_seen_whole, client, SOON_MS)); /* it connects by itself */
-    for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
-        clustered_kill(c, cluster_owner(c->cluster, slots[i]));
+    for (size_t i = 0; i < sizeof(some_slots) / sizeof(*some_slots); i++) {
+        clustered_kill(c, cluster_owner(c->cluster, some_slots[i]));
         assert_true(wait_until(is_seen_whole, client, SOON_MS));
         cluster_mend(c->cluster);
     }
@@ -157,12 +166,10 @@ static void a_client_that_only_looks_learns_who_replaced_a_master(void **state)
 static void a_client_that_only_looks_learns_that_a_master_is_a_replica(void **state)
 {
     struct clustered *c = *state;
-    struct relock_client *client = clustered_client(c, NULL);
-    const int slots[] = {0, CLUSTER_SLOTS / 2, CLUSTER_SLOTS - 1};
+    struct relock_client *client = client_that_looks(c);
 
-    assert_true(wait_until(is_seen_whole, client, SOON_MS)); /* it connects by itself */
-    for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
-        size_t old = cluster_owner(c->cluster, slots[i]);
+    for (size_t i = 0; i < sizeof(some_slots) / sizeof(*some_slots); i++) {
+        size_t old = cluster_owner(c->cluster, some_slots[i]);
 
         (void)cluster_fail_over(c->cluster, old);
         (void)probe_int(c->cluster->node[old].probe, "CLIENT KILL TYPE normal");

@@ -434,6 +434,18 @@ static int try_both(struct pair *pair)
     return relock_call_try_all(pair->calls, 2, topology, soon(), pair->why);
 }
 
+/* The first has 1, the second 2. Ends them. */
+static void assert_each_has_its_reply(struct pair *pair)
+{
+    for (int64_t i = 0; i < 2; i++) {
+        int64_t integer = 0;
+
+        assert_true(relock_reply_integer(relock_reply_at(pair->calls[i].reply, 0), &integer));
+        assert_int_equal(integer, i + 1);
+        relock_call_end(&pair->calls[i]);
+    }
+}
+
 static void many_calls_are_sent_before_the_first_is_answered(void **state)
 {
     struct pair pair = pair_of_calls();
@@ -444,13 +456,7 @@ static void many_calls_are_sent_before_the_first_is_answered(void **state)
     script_answer(script, "*1\r\n:1\r\n");
     script_answer(script, "*1\r\n:2\r\n");
     assert_int_equal(try_both(&pair), RELOCK_OK);
-    for (int64_t i = 0; i < 2; i++) {
-        int64_t integer = 0;
-
-        assert_true(relock_reply_integer(relock_reply_at(pair.calls[i].reply, 0), &integer));
-        assert_int_equal(integer, i + 1);
-        relock_call_end(&pair.calls[i]);
-    }
+    assert_each_has_its_reply(&pair);
 }
 
 static void a_call_that_is_refused_leaves_the_others_their_replies(void **state)
@@ -522,13 +528,7 @@ static void a_foreign_reply_does_not_give_calls_the_replies_of_others(void **sta
     script_answer(script, "*1\r\n:2\r\n");
     assert_int_equal(try_both(&pair), RELOCK_OK);
     assert_true(script_played(script));
-    for (int64_t i = 0; i < 2; i++) {
-        int64_t integer = 0;
-
-        assert_true(relock_reply_integer(relock_reply_at(pair.calls[i].reply, 0), &integer));
-        assert_int_equal(integer, i + 1);
-        relock_call_end(&pair.calls[i]);
-    }
+    assert_each_has_its_reply(&pair);
 }
 
 /* Then it is no foreign one: relock_call_run() tells why the call is refused. */
