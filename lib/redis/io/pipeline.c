@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALLOC_MIN 256
+
 /* ---- a command in flight ------------------------------------------------------------------- */
 
 static void write_caching(struct relock_buffer *out)
@@ -26,6 +28,16 @@ static void write_caching(struct relock_buffer *out)
 static enum relock_next_reply caching_or_call(const struct relock_sent_command *command)
 {
     return command->is_tracked ? RELOCK_NEXT_CACHING : RELOCK_NEXT_CALL;
+}
+
+/* The same for many lengths: malloc() keeps freed pieces of each size for its thread. */
+static size_t size_to_alloc(size_t len)
+{
+    size_t size = ALLOC_MIN;
+
+    while (size < sizeof(struct relock_sent_command) + len)
+        size *= 2;
+    return size;
 }
 
 /* Appends the call to the buffer. `is_fenced`: behind a KILL. Returns NULL when out of memory; the
@@ -45,7 +57,7 @@ static struct relock_sent_command *sent_command_new(const struct relock_call *ca
     from = out->len;
     relock_call_write_args(call, is_sharded, out);
     if (!out->failed)
-        command = malloc(sizeof(*command) + out->len - from);
+        command = malloc(size_to_alloc(out->len - from));
     if (!command)
         return NULL;
     *command = (struct relock_sent_command){.n_replies = 1U + is_fenced + is_tracked,

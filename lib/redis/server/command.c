@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KEEP_BYTES 65536
+#define KEEP_BYTES 8192 /* a script of 64 locks, with most names */
 
 #define END "\r\n"
 #define HEADER_MAX (1 + RELOCK_DECIMAL_MAX + sizeof(END))
