@@ -253,6 +253,55 @@ void bare_renew(redisContext *redis, const struct bare_lock *lock, unsigned n)
     }
 }
 
+void bare_track(redisContext *redis)
+{
+    freeReplyObject(must_reply(redis, redisCommand(redis, "CLIENT TRACKING ON OPTIN NOLOOP")));
+}
+
+static void must_append(redisContext *redis, const char **args, unsigned n)
+{
+    size_t lens[3 + (2 * BARE_RENEW_MAX) + 1];
+
+    measure_args(args, lens, n);
+    if (redisAppendCommandArgv(redis, (int)n, args, lens) != REDIS_OK)
+        die("bare connection: %s", redis->errstr);
+}
+
+static void must_get(redisContext *redis, long long integer)
+{
+    void *reply = NULL;
+
+    if (redisGetReply(redis, &reply) != REDIS_OK)
+        die("bare connection: %s", redis->errstr);
+    if (must_reply(redis, reply)->integer != integer)
+        die("a lock was not held");
+    freeReplyObject(reply);
+}
+
+void bare_renew_many(redisContext *redis, const struct bare_lock *locks, unsigned n)
+{
+    const char *args[3 + (2 * BARE_RENEW_MAX) + 1], *exists[1 + BARE_RENEW_MAX];
+    const char *caching[] = {"CLIENT", "CACHING", "YES"};
+    char n_keys[8];
+
+    snprintf(n_keys, sizeof(n_keys), "%u", n);
+    args[0] = "EVALSHA";
+    args[1] = sha1_renew_many;
+    args[2] = n_keys;
+    exists[0] = "EXISTS";
+    for (unsigned i = 0; i < n; i++) {
+        args[3 + i] = exists[1 + i] = locks[i].name;
+        args[3 + n + i] = locks[i].field;
+    }
+    args[3 + 2 * n] = locks[0].lease;
+    must_append(redis, args, 3 + 2 * n + 1);
+    must_append(redis, caching, 3);
+    must_append(redis, exists, 1 + n);
+    must_get(redis, 1);
+    must_get(redis, 0);
+    must_get(redis, n);
+}
+
 /* ---- a plain lock -------------------------------------------------------------------------- */
 
 #define TOKEN "bare"

@@ -85,6 +85,13 @@ char *bare_info(struct redisContext *redis, const char *section);
 /* Sends many renewals of a held lock at once, then reads all replies. */
 void bare_renew(struct redisContext *redis, const struct bare_lock *lock, unsigned n);
 
+/* Renews that many held locks by one script, and has the server track them, as the library does.
+ * Before the first time, bare_track() asks for that. */
+#define BARE_RENEW_MAX 64
+
+void bare_track(struct redisContext *redis);
+void bare_renew_many(struct redisContext *redis, const struct bare_lock *locks, unsigned n);
+
 /* "redis 7.0.15" */
 void bare_server_version(struct redisContext *redis, char *version, size_t size);
 

@@ -5,11 +5,16 @@
  * are renewed in a second, and at least LEASE_MIN_MS. The server's processor time is that of INFO,
  * less what the server needs in as much time without locks. The client's is that of its threads,
  * while the main thread sleeps. Then one thread acquires and releases another lock all the time.
+ *
+ * The bare counterpart of that thread has a bare program beside it, which renews as many locks as
+ * often, TURN of them by one script, at even times.
  */
 #include "bare.h"
 #include "rows.h"
 #include "usage.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +26,7 @@
 #define INTERVALS 2
 
 #define MANY 1000000
+#define TURN 32
 
 enum {
     SERVER,
@@ -32,6 +38,8 @@ enum {
     ALONE_P50,
     BESIDE_P99,
     ALONE_P99,
+    BARE_BESIDE_P99,
+    BARE_ALONE_P99,
 };
 
 struct held {
@@ -128,6 +136,98 @@ static void measure_renewals(struct redisContext *redis, const struct held *held
     series_add(&lines[SHARE].series, server_us > 0 ? 100 * server_us / took_us : 0);
 }
 
+/* ---- the bare counterpart ------------------------------------------------------------------ */
+
+struct renewer {
+    const char *url;
+    unsigned n;
+    uint64_t lease_ms;
+    atomic_bool is_over;
+};
+
+static void init_bare(struct bare_lock *lock, const struct renewer *renewer, unsigned i)
+{
+    char name[NAME_MAX_LEN];
+
+    row_name(name, "bare", i);
+    bare_lock_init(lock, name, i);
+    bare_lock_lease(lock, renewer->lease_ms);
+}
+
+static void hold_bare(struct redisContext *redis, const struct renewer *renewer, bool holds)
+{
+    struct bare_lock lock;
+
+    for (unsigned i = 0; i < renewer->n; i++) {
+        init_bare(&lock, renewer, i);
+        if (!holds)
+            bare_give(redis, &lock);
+        else if (!bare_take(redis, &lock))
+            die("%s is held by another", lock.name);
+    }
+}
+
+static void *renew(void *arg)
+{
+    struct renewer *renewer = arg;
+    struct redisContext *redis = bare_connect(renewer->url);
+    struct bare_lock locks[TURN];
+    uint64_t interval_ns = INTERVAL_PART(renewer->lease_ms) * 1000000;
+    uint64_t next_ns = now_ns();
+
+    bare_track(redis);
+    for (unsigned at = 0; !atomic_load(&renewer->is_over); at = (at + TURN) % renewer->n) {
+        for (unsigned i = 0; i < TURN; i++)
+            init_bare(&locks[i], renewer, (at + i) % renewer->n);
+        bare_renew_many(redis, locks, TURN);
+        next_ns += interval_ns * TURN / renewer->n;
+        if (next_ns > now_ns())
+            sleep_ns(next_ns - now_ns());
+    }
+    bare_close(redis);
+    return NULL;
+}
+
+static double bare_pairs_p99(struct redisContext *redis, double seconds)
+{
+    struct samples samples = {0};
+    uint64_t until_ns = now_ns() + seconds_to_ns(seconds);
+    struct bare_lock lock;
+    double p99;
+
+    bare_lock_init(&lock, "bench:other:bare", 1);
+    while (now_ns() < until_ns) {
+        uint64_t from_ns = now_ns();
+
+        if (!bare_take(redis, &lock))
+            die("%s is held by another", lock.name);
+        bare_give(redis, &lock);
+        samples_add(&samples, now_ns() - from_ns);
+    }
+    p99 = samples_percentile_us(&samples, 99);
+    samples_free(&samples);
+    return p99;
+}
+
+static void run_bare(const struct plan *plan, struct redisContext *redis, const struct held *held,
+                     struct line *lines)
+{
+    struct renewer renewer = {.url = plan->url, .n = held->n, .lease_ms = held->lease_ms};
+    double seconds = plan->long_seconds / 2;
+    pthread_t thread;
+
+    series_add(&lines[BARE_ALONE_P99].series, bare_pairs_p99(redis, seconds));
+    hold_bare(redis, &renewer, true);
+    if (pthread_create(&thread, NULL, renew, &renewer) != 0)
+        die("no thread");
+    series_add(&lines[BARE_BESIDE_P99].series, bare_pairs_p99(redis, seconds));
+    atomic_store(&renewer.is_over, true);
+    pthread_join(thread, NULL);
+    hold_bare(redis, &renewer, false);
+}
+
+/* ---- the row ------------------------------------------------------------------------------- */
+
 static void run_round(const struct plan *plan, struct redisContext *redis, struct held *held,
                       struct line *lines)
 {
@@ -147,6 +247,7 @@ static void run_round(const struct plan *plan, struct redisContext *redis, struc
     release(held);
     relock_lock_free(other);
     relock_client_free(held->client);
+    run_bare(plan, redis, held, lines);
 }
 
 static struct result *add_result(struct report *report, const struct held *held, unsigned named)
@@ -166,11 +267,15 @@ static struct result *add_result(struct report *report, const struct held *held,
     result_add_line(result, "alone_p50", "lock+unlock without them, p50", "us");
     result_add_line(result, "beside_p99", "lock+unlock beside them, p99", "us");
     result_add_line(result, "alone_p99", "lock+unlock without them, p99", "us");
+    result_add_line(result, "bare_beside_p99", "bare: lock+unlock beside as many, p99", "us");
+    result_add_line(result, "bare_alone_p99", "bare: lock+unlock without them, p99", "us");
     result_add_limit(result, LOST, AT_MOST, 0);
     result_add_ratio(result, "lock+unlock beside renewals / without, p50", BESIDE_P50, ALONE_P50,
                      NO_TARGET, 0);
     result_add_ratio(result, "lock+unlock beside renewals / without, p99", BESIDE_P99, ALONE_P99,
                      AT_MOST, 1.2);
+    result_add_ratio(result, "bare: lock+unlock beside renewals / without, p99", BARE_BESIDE_P99,
+                     BARE_ALONE_P99, NO_TARGET, 0);
     return result;
 }
 
