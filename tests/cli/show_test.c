@@ -536,17 +536,43 @@ static void a_semaphore_without_its_number_is_not_free(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
+/* What `status` shows of a semaphore of this name that has lost its number. */
+static const char *shown_without_number(struct fixture *f, const char *name)
+{
+    struct tool *tool;
+    char key[64];
+
+    (void)snprintf(key, sizeof(key), "{%s}:timeout", name);
+    assert_int_equal(probe_int(f->probe, "ZADD %s 99999999999999 " PEER_PERMIT, key), 1);
+    tool = tool_start(f, "status", "--", name);
+    assert_int_equal(tool_wait(tool), 0);
+    return tool_out(tool);
+}
+
 /* Whoever made the key chose the name, and somebody copies the command. */
 static void a_command_to_copy_is_quoted_for_the_shell(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool;
 
-    probe_int(f->probe, "ZADD %s 99999999999999 " PEER_PERMIT, "{a'b $(id)}:timeout");
-    tool = tool_start(f, "status", "a'b $(id)");
-    assert_int_equal(tool_wait(tool), 0);
-    assert_non_null(strstr(tool_out(tool), "--set-permits N 'a'\\''b $(id)' -- true\n"));
-    probe_int(f->probe, "DEL %s", "{a'b $(id)}:timeout");
+    assert_non_null(strstr(shown_without_number(f, "a'b $(id)"),
+                           "relock run -n --set-permits N 'a'\\''b $(id)' -- true\n"));
+    assert_non_null(strstr(shown_without_number(f, "a\\x1b"),
+                           "relock run -n --set-permits N 'a\\x1b' -- true\n"));
+    assert_non_null(strstr(shown_without_number(f, "--jobs"),
+                           "relock run -n --set-permits N -- --jobs -- true\n"));
+    assert_tool(f, 0, "run", "-n", "--set-permits", "5", "--", "--jobs", "--", "true");
+    probe_text(f->probe, "FLUSHALL");
+}
+
+/* No quotes make such a name safe to print. */
+static void a_command_to_copy_never_names_another_lock(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_non_null(strstr(shown_without_number(f, "a\x1b\n"),
+                           "To set it to N, with its NAME as above:\n"
+                           "  relock run -n --set-permits N -- NAME -- true\n"));
+    probe_text(f->probe, "FLUSHALL");
 }
 
 static void break_takes_permits_back(void **state)
@@ -755,6 +781,7 @@ int main(void)
         TOOL_TEST(watch_prints_no_renewals_of_permits),
         TOOL_TEST(a_semaphore_without_its_number_is_not_free),
         TOOL_TEST(a_command_to_copy_is_quoted_for_the_shell),
+        TOOL_TEST(a_command_to_copy_never_names_another_lock),
         TOOL_TEST(break_takes_permits_back),
         TOOL_TEST(break_says_that_it_does_not_see_all_permits),
         TOOL_TEST(break_takes_permits_with_ids_of_any_length_back),

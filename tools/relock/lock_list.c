@@ -423,17 +423,21 @@ static void print_guesses(const struct lock_row *row)
     (void)printf("  --kind plain      a plain lock, held by %lld\n", number);
 }
 
-/* For people: what is wrong with a semaphore, and what to do. */
+/* For people: what is wrong with a semaphore, and what to do. Whoever made the key chose its name:
+ * a name that is not safe to print stays a placeholder, as a wrong name would be another semaphore.
+ */
 static void print_remedy(const struct lock_row *row)
 {
     char *name = must(text_escape(row->name));
+    bool is_escaped = strcmp(name, row->name) != 0;
 
     (void)printf(
         "%s: its number of permits is missing while %llu are out: its key was deleted, or has "
-        "expired.\n  Until it is set again, nobody gets a permit. To set it to N:\n  "
-        "relock run -n --set-permits N ",
-        name, (unsigned long long)row->n_out);
-    text_print_word(stdout, name); /* whoever made the key chose its name */
+        "expired.\n  Until it is set again, nobody gets a permit. To set it to N%s:\n  "
+        "relock run -n --set-permits N %s",
+        name, (unsigned long long)row->n_out, is_escaped ? ", with its NAME as above" : "",
+        is_escaped || *name == '-' ? "-- " : "");
+    text_print_word(stdout, is_escaped ? "NAME" : name);
     (void)puts(" -- true");
     free(name);
 }
