@@ -379,8 +379,6 @@ static void settings_that_need_further_rights_add_them(void **state)
         {"redis+sentinel://h,g/name/3", "+select", "+asking"},
         {"unix:///run/3?db=2", "+select", "+asking"},
         {"unix:///run/3", "+ping", "+select"},
-        {"", "+ping", "+select"},
-        {"db=3", "+ping", "+select"},
         {"rediss+cluster://h", "+spublish", "+select"},
         {"redis+cluster://h/2?pubsub=plain", "+asking", "+spublish"},
         {"valkeys+cluster://h", "+spublish", "+select"},
@@ -404,6 +402,39 @@ static void settings_that_need_further_rights_add_them(void **state)
     assert_tool(f, 125, "acl");
     assert_tool(f, 125, "acl", "red");
     assert_tool(f, 125, "acl", "operator");
+}
+
+/* As the library refuses it, without a connection. */
+static void an_invalid_url_has_no_rights(void **state)
+{
+    static const struct {
+        const char *url, *said;
+    } urls[] = {
+        {"", "relock acl: invalid url: it is empty; see `relock acl --help`\n"},
+        {"h:6379", "relock acl: invalid url: it must begin with redis://"},
+        {"http://h", "relock acl: invalid url: Redis does not speak HTTP"},
+        {"redis://h/x", "relock acl: invalid url: the database is not a number"},
+        {"redis+sentinel://h", "relock acl: invalid url: the sentinels must be followed by"},
+        {"redis://h?user=u", "by RELOCK_USER and RELOCK_PASSWORD"},
+    };
+    struct fixture *f = *state;
+    const char *const count =
+        "return tonumber(redis.call('info', 'stats'):match('connections_received:(%d+)'))";
+    long long n_connections;
+    struct tool *tool;
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+        tool = tool_start(f, "acl", "plain", "--url", urls[i].url);
+        assert_int_equal(tool_wait(tool), 125);
+        assert_string_equal(tool_out(tool), "");
+        if (strncmp(tool_err(tool), "relock acl: ", 12) != 0 ||
+            !strstr(tool_err(tool), urls[i].said))
+            fail_msg("%s: %s", urls[i].url, tool_err(tool));
+    }
+    n_connections = probe_int(f->probe, "EVAL %s 0", count);
+    assert_true(n_connections > 0);
+    assert_tool(f, 0, "acl", "plain"); /* for the server of the fixture */
+    assert_int_equal(probe_int(f->probe, "EVAL %s 0", count), n_connections);
 }
 
 /* ---- an operator --------------------------------------------------------------------------- */
@@ -542,6 +573,7 @@ int main(void)
         ACL_TEST(redis_takes_the_rights_to_all_names),
         TOOL_TEST(a_prefix_with_a_brace_needs_no_further_one),
         TOOL_TEST(settings_that_need_further_rights_add_them),
+        TOOL_TEST(an_invalid_url_has_no_rights),
         ACL_TEST(an_operator_needs_just_its_rights),
         ACL_TEST(the_doctor_of_a_kind_needs_no_right_to_others),
     };

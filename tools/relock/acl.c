@@ -74,6 +74,27 @@ static unsigned long database_of(const char *url, int n_slashes)
     return at && !begins_with(url, "unix:") ? strtoul(at + 1, NULL, 10) : 0;
 }
 
+static void keep_why(const struct relock_record *record, void *arg)
+{
+    session_words(record, arg);
+}
+
+/* The library reads the url first. It never connects, as a user for sentinels needs a password. */
+static void check_url(const struct acl *acl, const char *url)
+{
+    char line[SESSION_LINE_MAX] = "";
+    const struct relock_options options = {
+        .url = url, .sentinel_user = USER, .on_record = keep_why, .arg = line};
+    struct relock_client *client = NULL;
+    const char *why;
+
+    if (relock_client_new(&options, &client) == RELOCK_OK)
+        relock_client_free(client);
+    why = strstr(line, "invalid url: ");
+    if (why)
+        args_refuse(&acl->args, "%s", why);
+}
+
 static void add_for_server(struct rights *rights, const struct relock_options *options)
 {
     const char *url = options->url ? options->url : "";
@@ -124,6 +145,7 @@ static int run_acl(const struct command *self, int argc, char **argv)
 
     read_options(&acl, argc, argv);
     session_read(&acl.args, &options);
+    check_url(&acl, options.url);
     if (!acl.user)
         acl.user = options.user && *options.user ? options.user : USER;
     if (!*acl.user || acl.user[strcspn(acl.user, " \t\n\v\f\r")])
