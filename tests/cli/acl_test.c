@@ -382,6 +382,8 @@ static void settings_that_need_further_rights_add_them(void **state)
         {"rediss+cluster://h", "+spublish", "+select"},
         {"redis+cluster://h/2?pubsub=plain", "+asking", "+spublish"},
         {"valkeys+cluster://h", "+spublish", "+select"},
+        {"REDISS+Cluster://h", "+spublish", "+select"},
+        {"UNIX:///run/3", "+ping", "+select"},
         {"valkey+sentinel://h/3/0", "+ping", "+select"},
     };
     struct fixture *f = *state;

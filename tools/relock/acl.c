@@ -49,9 +49,10 @@ static void read_options(struct acl *acl, int argc, char **argv)
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
+/* Schemes have no case. */
 static bool begins_with(const char *text, const char *with)
 {
-    return strncmp(text, with, strlen(with)) == 0;
+    return strncasecmp(text, with, strlen(with)) == 0;
 }
 
 /* Whether the url has this scheme, with TLS or without. */
@@ -59,7 +60,7 @@ static bool has_scheme(const char *url, const char *scheme)
 {
     size_t len = begins_with(url, "redis") ? 5 : begins_with(url, "valkey") ? 6 : 0;
 
-    return len > 0 && begins_with(url + len + (url[len] == 's'), scheme);
+    return len > 0 && begins_with(url + len + begins_with(url + len, "s"), scheme);
 }
 
 /* The database that the url names behind so many slashes, or as `?db=n`. */
