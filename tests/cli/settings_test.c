@@ -1,5 +1,6 @@
 /* The settings of the tool: passwords that nobody sees, and colours. */
 #include "cli/tool.h"
+#include "support/actor.h"
 #include "support/peer.h"
 
 #include <signal.h>
@@ -192,6 +193,37 @@ static void the_name_of_a_lock_is_no_setting(void **state)
     assert_keeps_name(*state, "jobs/recheck_ms/5", "jobs/other");
 }
 
+/* The tool closes a cycle of waits, and the library's line lists the locks of the others. */
+static void the_name_of_a_lock_in_a_deadlock_is_no_setting(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "shop", .deadlock_ms = 100});
+    struct relock_lock *first = fixture_lock(f, client, "min_replicas");
+    struct relock_lock *last = fixture_lock(f, client, "recheck_ms");
+    struct actor *actor = actor_start();
+    struct tool *tool, *look = NULL;
+
+    assert_true(peer_lock(f->probe, "n", PEER, LEASE_MS));
+    assert_int_equal(actor_lock(actor, last), RELOCK_OK);
+    tool = tool_start(f, "run", "min_replicas", "n", "recheck_ms", "--", "true");
+    assert_true(probe_wait_in_line(f->probe, "n", 1));
+    actor_begin_lock(actor, first);
+    while (!look || !strstr(tool_out(look), "shop")) {
+        look = tool_start(f, "waiters", "--nested");
+        assert_int_equal(tool_wait(look), 0);
+    }
+    assert_true(peer_unlock(f->probe, "n", PEER));
+    assert_int_equal(tool_wait(tool), 125);
+    if (!strstr(tool_err(tool), "this owner holds min_replicas, for which client shop waits, who "
+                                "holds recheck_ms; "))
+        fail_msg("%s", tool_err(tool));
+    assert_int_equal(actor_result(actor), RELOCK_OK);
+    assert_int_equal(actor_unlock(actor, first), RELOCK_OK);
+    assert_int_equal(actor_unlock(actor, last), RELOCK_OK);
+    assert_true(wait_for_no_keys(f->probe));
+}
+
 /* Unless a server runs there. */
 static void a_server_that_nobody_named_is_called_the_default(void **state)
 {
@@ -239,6 +271,7 @@ int main(void)
         TOOL_TEST(wrong_settings_are_named_as_the_tool_names_them),
         TOOL_TEST(variables_set_what_the_messages_recommend),
         TOOL_TEST(a_name_in_other_use_is_told_as_that),
+        TOOL_TEST(the_name_of_a_lock_in_a_deadlock_is_no_setting),
         TOOL_TEST(the_name_of_a_lock_is_no_setting),
         TOOL_TEST(a_server_that_nobody_named_is_called_the_default),
         TOOL_TEST(colours_are_for_terminals),

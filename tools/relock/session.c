@@ -90,12 +90,15 @@ static const struct setting *find_at(const char *text, bool is_about_lock)
     return NULL;
 }
 
-/* Behind the name of the lock or the server with which the line begins, if it does. */
+/* Behind the name of the lock or the server with which the line begins, if it does. What the
+ * library says of a deadlock names further locks, and no setting. */
 static const char *find_message(const struct relock_record *record)
 {
     const char *name = record->lock ? strstr(record->text, record->lock) : NULL;
     const char *colon = strstr(name ? name + strlen(record->lock) : record->text, ": ");
 
+    if (record->result == RELOCK_E_DEADLOCK)
+        return record->text + strlen(record->text);
     return colon ? colon : record->text;
 }
 
