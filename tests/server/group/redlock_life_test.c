@@ -134,6 +134,31 @@ static void the_first_members_client_releases_it_everywhere_when_it_is_freed(voi
     red_unlock(&other);
 }
 
+/* Each of them needs the vote that it has there, as two servers grant none. */
+static void freeing_the_first_members_client_is_no_loss(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s), other = red;
+    struct relock_lock *single = fixture_lock(s->f, red.clients[1], "single");
+    struct relock_how how = {0};
+
+    for (size_t i = 0; i < s->n; i++)
+        other.members[i] = fixture_lock(s->f, red.clients[i], "other");
+    other.lock = red_lock_of(s->f, other.members, s->n);
+    for (size_t i = 3; i < s->n; i++)
+        fixture_free_client(s->f, red.clients[i]);
+    assert_result(relock_cancel_new(&how.cancel_on_lost), RELOCK_OK);
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_acquire(other.lock, &how, NULL), RELOCK_OK);
+    fixture_free_client(s->f, red.clients[0]);
+
+    how.cancel = how.cancel_on_lost; /* it has not fired */
+    assert_result(relock_acquire(single, &how, NULL), RELOCK_OK);
+    assert_result(relock_unlock(single), RELOCK_OK);
+    assert_int_equal(losses_count(s->f->losses), 0);
+    relock_cancel_free(how.cancel_on_lost);
+}
+
 static void an_owner_may_still_act_when_it_is_shut_down(void **state)
 {
     struct servers *s = *state;
@@ -277,6 +302,7 @@ int main(void)
         SERVERS_TEST(a_members_client_that_is_shut_down_keeps_its_vote_and_grants_no_other),
         SERVERS_TEST(a_wait_goes_on_when_a_members_client_is_freed),
         SERVERS_TEST(the_first_members_client_releases_it_everywhere_when_it_is_freed),
+        SERVERS_TEST(freeing_the_first_members_client_is_no_loss),
         SERVERS_TEST(an_owner_may_still_act_when_it_is_shut_down),
         SERVERS_TEST(an_owner_with_a_hold_acquires_it_when_all_clients_are_shut_down),
         SERVERS_TEST(a_wait_of_an_owner_with_a_hold_goes_on_when_all_clients_are_shut_down),
