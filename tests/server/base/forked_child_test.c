@@ -20,9 +20,17 @@ struct heritage {
     struct fixture *f;
     struct relock_client *client;
     struct relock_lock *lock;
+    struct relock_lock *fair, *spin, *semaphore;
     struct relock_cancel *cancel;
     struct relock_events *events;
 };
+
+static bool see_nothing(const struct relock_lock_info *info, void *arg)
+{
+    (void)info;
+    (void)arg;
+    return true;
+}
 
 static int use_everything(struct child *parent, void *arg)
 {
@@ -30,10 +38,13 @@ static int use_everything(struct child *parent, void *arg)
     struct relock_grant grant = {.hold_count = 7};
     struct relock_stats stats;
     struct relock_holder holder;
+    struct relock_permits permits;
+    struct relock_events *events;
     struct relock_lock *lock;
     unsigned count;
     int64_t ttl_ms;
     bool locked;
+    size_t len;
 
     (void)parent;
     child_must(relock_lock(of->lock) == RELOCK_E_FORKED);
@@ -45,17 +56,29 @@ static int use_everything(struct child *parent, void *arg)
     child_must(relock_release(of->lock, 1) == RELOCK_E_FORKED);
     child_must(relock_extend(of->lock, 0, 1000) == RELOCK_E_FORKED);
     child_must(relock_force_unlock(of->lock) == RELOCK_E_FORKED);
+    child_must(relock_fairlock_set_patience(of->fair, 5000) == RELOCK_E_FORKED);
+    child_must(relock_spinlock_set_pauses(of->spin, 1, 100) == RELOCK_E_FORKED);
+    child_must(relock_semaphore_init(of->semaphore, 2, NULL) == RELOCK_E_FORKED);
+    child_must(relock_semaphore_set(of->semaphore, 2) == RELOCK_E_FORKED);
+    child_must(relock_semaphore_add(of->semaphore, 1) == RELOCK_E_FORKED);
+    child_must(relock_semaphore_read(of->semaphore, &permits) == RELOCK_E_FORKED);
+    child_must(relock_force_unlock_permit(of->semaphore, "00", NULL) == RELOCK_E_FORKED);
     child_must(relock_who_holds(of->lock, &holder) == RELOCK_E_FORKED);
     child_must(relock_is_locked(of->lock, &locked) == RELOCK_E_FORKED);
     child_must(relock_hold_count(of->lock, &count) == RELOCK_E_FORKED);
+    child_must(relock_hold_count_of(of->lock, 1, &count) == RELOCK_E_FORKED);
     child_must(relock_ttl_ms(of->lock, &ttl_ms) == RELOCK_E_FORKED);
     child_must(relock_check(of->lock, 0, &grant) == RELOCK_E_FORKED);
     child_must(relock_valid_ms(of->lock) == 0);
     child_must(!relock_is_mine(of->lock));
     child_must(relock_lock_new(of->client, "late", &lock) == RELOCK_E_FORKED);
-    (void)relock_client_stats(of->client, &stats, sizeof(stats));
+    child_must(relock_locks(of->client, "*", see_nothing, NULL) == RELOCK_E_FORKED);
+    child_must(relock_events_new(of->client, &events) == RELOCK_E_FORKED);
+    child_must(relock_client_ready(of->client, NULL) == RELOCK_E_FORKED);
+    child_must(relock_client_set_password(of->client, NULL, "secret") == RELOCK_E_FORKED);
+    child_must(relock_client_stats(of->client, &stats, sizeof(stats)) == RELOCK_E_FORKED);
+    child_must(relock_stats_print(of->client, NULL, NULL, 0, &len) == RELOCK_E_FORKED);
     relock_client_shutdown(of->client);
-
     return EXIT_SUCCESS;
 }
 
@@ -64,7 +87,13 @@ static void every_call_in_the_child_returns_forked(void **state)
     struct fixture *f = *state;
     struct relock_client *client = watchful_client(f, LEASE_MS);
     struct heritage heritage = {
-        .f = f, .client = client, .lock = fixture_lock(f, client, "orders")};
+        .f = f,
+        .client = client,
+        .lock = fixture_lock(f, client, "orders"),
+        .fair = fixture_lock_of(f, client, "fair", relock_fairlock_new),
+        .spin = fixture_lock_of(f, client, "spin", relock_spinlock_new),
+        .semaphore = fixture_lock_of(f, client, "jobs", relock_semaphore_new),
+    };
 
     assert_result(relock_lock(heritage.lock), RELOCK_OK);
     assert_int_equal(child_wait(child_start(use_everything, &heritage), SOON_MS), EXIT_SUCCESS);
