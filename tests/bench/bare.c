@@ -233,36 +233,8 @@ void bare_take_after(redisContext *redis, const struct bare_lock *lock, bool owe
     freeReplyObject(reply);
 }
 
-void bare_renew(redisContext *redis, const struct bare_lock *lock, unsigned n)
+static void must_append(redisContext *redis, const char **args, const size_t *lens, unsigned n)
 {
-    const char *args[] = {"EVALSHA", sha1_renew, "1", lock->name, lock->lease, lock->field};
-    size_t lens[BARE_RENEW_ARGS];
-
-    measure_args(args, lens, BARE_RENEW_ARGS);
-    for (unsigned i = 0; i < n; i++)
-        if (redisAppendCommandArgv(redis, BARE_RENEW_ARGS, args, lens) != REDIS_OK)
-            die("bare connection: %s", redis->errstr);
-    for (unsigned i = 0; i < n; i++) {
-        void *reply = NULL;
-
-        if (redisGetReply(redis, &reply) != REDIS_OK)
-            die("bare connection: %s", redis->errstr);
-        if (must_reply(redis, reply)->integer != 1)
-            die("%s was not held", lock->name);
-        freeReplyObject(reply);
-    }
-}
-
-void bare_track(redisContext *redis)
-{
-    freeReplyObject(must_reply(redis, redisCommand(redis, "CLIENT TRACKING ON OPTIN NOLOOP")));
-}
-
-static void must_append(redisContext *redis, const char **args, unsigned n)
-{
-    size_t lens[3 + (2 * BARE_RENEW_MAX) + 1];
-
-    measure_args(args, lens, n);
     if (redisAppendCommandArgv(redis, (int)n, args, lens) != REDIS_OK)
         die("bare connection: %s", redis->errstr);
 }
@@ -278,10 +250,28 @@ static void must_get(redisContext *redis, long long integer)
     freeReplyObject(reply);
 }
 
+void bare_renew(redisContext *redis, const struct bare_lock *lock, unsigned n)
+{
+    const char *args[] = {"EVALSHA", sha1_renew, "1", lock->name, lock->lease, lock->field};
+    size_t lens[BARE_RENEW_ARGS];
+
+    measure_args(args, lens, BARE_RENEW_ARGS);
+    for (unsigned i = 0; i < n; i++)
+        must_append(redis, args, lens, BARE_RENEW_ARGS);
+    for (unsigned i = 0; i < n; i++)
+        must_get(redis, 1);
+}
+
+void bare_track(redisContext *redis)
+{
+    freeReplyObject(must_reply(redis, redisCommand(redis, "CLIENT TRACKING ON OPTIN NOLOOP")));
+}
+
 void bare_renew_many(redisContext *redis, const struct bare_lock *locks, unsigned n)
 {
     const char *args[3 + (2 * BARE_RENEW_MAX) + 1], *exists[1 + BARE_RENEW_MAX];
     const char *caching[] = {"CLIENT", "CACHING", "YES"};
+    size_t lens[3 + (2 * BARE_RENEW_MAX) + 1];
     char n_keys[8];
 
     snprintf(n_keys, sizeof(n_keys), "%u", n);
@@ -294,9 +284,12 @@ void bare_renew_many(redisContext *redis, const struct bare_lock *locks, unsigne
         args[3 + n + i] = locks[i].field;
     }
     args[3 + 2 * n] = locks[0].lease;
-    must_append(redis, args, 3 + 2 * n + 1);
-    must_append(redis, caching, 3);
-    must_append(redis, exists, 1 + n);
+    measure_args(args, lens, 3 + 2 * n + 1);
+    must_append(redis, args, lens, 3 + 2 * n + 1);
+    measure_args(caching, lens, 3);
+    must_append(redis, caching, lens, 3);
+    measure_args(exists, lens, 1 + n);
+    must_append(redis, exists, lens, 1 + n);
     must_get(redis, 1);
     must_get(redis, 0);
     must_get(redis, n);

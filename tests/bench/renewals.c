@@ -154,13 +154,13 @@ static void init_bare(struct bare_lock *lock, const struct renewer *renewer, uns
     bare_lock_lease(lock, renewer->lease_ms);
 }
 
-static void hold_bare(struct redisContext *redis, const struct renewer *renewer, bool holds)
+static void take_or_give_all(struct redisContext *redis, const struct renewer *renewer, bool takes)
 {
     struct bare_lock lock;
 
     for (unsigned i = 0; i < renewer->n; i++) {
         init_bare(&lock, renewer, i);
-        if (!holds)
+        if (!takes)
             bare_give(redis, &lock);
         else if (!bare_take(redis, &lock))
             die("%s is held by another", lock.name);
@@ -217,13 +217,13 @@ static void run_bare(const struct plan *plan, struct redisContext *redis, const 
     pthread_t thread;
 
     series_add(&lines[BARE_ALONE_P99].series, bare_pairs_p99(redis, seconds));
-    hold_bare(redis, &renewer, true);
+    take_or_give_all(redis, &renewer, true);
     if (pthread_create(&thread, NULL, renew, &renewer) != 0)
         die("no thread");
     series_add(&lines[BARE_BESIDE_P99].series, bare_pairs_p99(redis, seconds));
     atomic_store(&renewer.is_over, true);
     pthread_join(thread, NULL);
-    hold_bare(redis, &renewer, false);
+    take_or_give_all(redis, &renewer, false);
 }
 
 /* ---- the row ------------------------------------------------------------------------------- */

@@ -423,9 +423,9 @@ static void print_guesses(const struct lock_row *row)
     (void)printf("  --kind plain      a plain lock, held by %lld\n", number);
 }
 
-/* For people: what is wrong with a semaphore, and what to do. Whoever made the key chose its name:
- * a name that is not safe to print stays a placeholder, as a wrong name would be another semaphore.
- */
+/* For people: the fault of a semaphore, and its remedy. Any program may have chosen the name: for
+ * one that is not safe to print there is a placeholder, as an escaped name is that of another
+ * semaphore. */
 static void print_remedy(const struct lock_row *row)
 {
     char *name = must(text_escape(row->name));

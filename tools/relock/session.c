@@ -90,8 +90,8 @@ static const struct setting *find_at(const char *text, bool is_about_lock)
     return NULL;
 }
 
-/* Behind the name of the lock or the server with which the line begins, if it does. What the
- * library says of a deadlock names further locks, and no setting. */
+/* Behind the name of the lock or the server with which the line begins, if it does. A line
+ * about a deadlock names further locks, and no setting. */
 static const char *find_message(const struct relock_record *record)
 {
     const char *name = record->lock ? strstr(record->text, record->lock) : NULL;

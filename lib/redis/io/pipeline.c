@@ -30,7 +30,7 @@ static enum relock_next_reply caching_or_call(const struct relock_sent_command *
     return command->is_tracked ? RELOCK_NEXT_CACHING : RELOCK_NEXT_CALL;
 }
 
-/* The same for many lengths: malloc() keeps freed pieces of each size for its thread. */
+/* One of few sizes, as malloc() keeps freed pieces of each size for its thread. */
 static size_t size_to_alloc(size_t len)
 {
     size_t size = ALLOC_MIN;
