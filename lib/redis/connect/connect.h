@@ -77,6 +77,15 @@ struct relock_socket relock_wire_release(struct relock_wire *wire);
  * After a failure, what the server has sent can still be read: it may have the reason. */
 int relock_wire_flush(struct relock_wire *wire);
 
+/*
+ * Writes `out` at once and empties it, while the user of the wire reads: another thread, which alone
+ * touches `out` meanwhile. Not with TLS. `*n_sent` says how many bytes were written.
+ *
+ * Returns RELOCK_OK; RELOCK_AGAIN: the socket did not take all; RELOCK_E_CONN, RELOCK_E_NOMEM. After
+ * a failure the connection ends, and the user meets that.
+ */
+int relock_wire_send_beside(struct relock_wire *wire, size_t *n_sent);
+
 /* Reads once. Returns RELOCK_OK when something came; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM;
  * before the first reply also RELOCK_E_AUTH: the server rejects our certificate. */
 int relock_wire_fill(struct relock_wire *wire);

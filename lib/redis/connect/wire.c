@@ -279,6 +279,26 @@ int relock_wire_flush(struct relock_wire *wire)
     return RELOCK_OK;
 }
 
+int relock_wire_send_beside(struct relock_wire *wire, size_t *n_sent)
+{
+    const struct relock_buffer *out = &wire->out;
+    int r = RELOCK_E_NOMEM;
+    ssize_t n;
+
+    *n_sent = 0;
+    if (!out->failed) {
+        n = send(wire->fd, out->data, out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        r = n < 0 && !is_passing(errno) ? RELOCK_E_CONN : RELOCK_AGAIN;
+        *n_sent = n > 0 ? (size_t)n : 0;
+    }
+    if (out->failed || *n_sent < out->len) {
+        (void)shutdown(wire->fd, SHUT_RDWR);
+        return r;
+    }
+    relock_buffer_clear(&wire->out);
+    return RELOCK_OK;
+}
+
 /* From the first bytes. NULL: they may be of Redis. */
 static const char *find_stranger(const struct relock_wire *wire, const char *bytes, size_t n)
 {

@@ -20,6 +20,10 @@
  *                ENDED      the driver ends it; its caller then frees it
  */
 
+/* A thread sends beside the driver while there are fewer bytes of unanswered commands, which are
+ * about ten commands. A socket takes these at once. With more, it is faster to send in batches. */
+#define BESIDE_MAX 2560
+
 enum state { PENDING, ADOPTED, ENDED };
 
 /* For an exchange that was sent over `conn_id`. Returns NULL when out of memory. */
@@ -32,6 +36,7 @@ static struct relock_orphan *orphan_new(const struct relock_exchange *exchange,
         return NULL;
     atomic_init(&new->state, PENDING);
     new->exchange.is_orphan = true;
+    new->exchange.commands.len = exchange->commands.len;
     new->exchange.n_left = exchange->n_left;
     new->exchange.forms = exchange->forms;
     new->exchange.forms_before = exchange->forms_before;
@@ -74,9 +79,11 @@ void relock_orphan_drop(struct relock_orphan *orphan)
         (void)relock_orphan_adopt(orphan, NULL, NULL, &answered);
 }
 
-/* Ends an orphan that is no longer in flight. */
-static void orphan_end(struct relock_orphan *orphan, bool answered)
+void relock_orphan_end(struct relock_exchange *exchange)
 {
+    struct relock_orphan *orphan = orphan_of(exchange);
+    bool answered = exchange->result == RELOCK_OK && exchange->ended;
+
     orphan->answered = answered;
     if (atomic_exchange(&orphan->state, ENDED) == PENDING)
         return;
@@ -161,7 +168,8 @@ static void end_orphans(struct relock_inflight *inflight)
         if (!at->is_orphan)
             continue;
         DL_DELETE(inflight->exchanges, at);
-        orphan_end(orphan_of(at), false);
+        at->ended = false; /* also if its reply has come, and does not count */
+        relock_orphan_end(at);
     }
 }
 
@@ -170,19 +178,23 @@ void relock_inflight_fail(struct relock_inflight *inflight, int result,
 {
     struct relock_exchange *at;
 
+    if (inflight->failure)
+        (void)relock_wire_fail(&inflight->conn.wire, inflight->failure);
     end_orphans(inflight);
     DL_CONCAT(inflight->exchanges, unsent);
     DL_FOREACH(inflight->exchanges, at)
     fail(inflight, at, result);
-    relock_sync_conn_close(&inflight->conn);
     DL_CONCAT(*ended, inflight->exchanges);
     inflight->exchanges = NULL;
+    relock_inflight_close(inflight);
 }
 
 void relock_inflight_close(struct relock_inflight *inflight)
 {
     relock_sync_conn_close(&inflight->conn);
     end_orphans(inflight);
+    inflight->n_unanswered = 0;
+    inflight->failure = NULL;
 }
 
 /* Its caller returns without the replies. Returns false when out of memory. */
@@ -221,38 +233,75 @@ static int let_leave(struct relock_inflight *inflight, struct relock_exchange **
 
 /* ---- sending and receiving ----------------------------------------------------------------- */
 
-int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchange *exchanges,
+uint64_t relock_inflight_leaves_ms(const struct relock_exchange *exchange, uint64_t now_ms)
+{
+    if (exchange->is_posted)
+        return RELOCK_NEVER;
+    return relock_clock_later(relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS),
+                              exchange->deadline_ms);
+}
+
+void relock_inflight_add(struct relock_inflight *inflight, struct relock_exchange *exchange,
                          uint64_t now_ms)
 {
     struct relock_sync_conn *conn = &inflight->conn;
-    uint64_t least_ms = relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS);
+    struct relock_buffer *out = &conn->wire.out;
+
+    exchange->starts = inflight->n_sent + out->len;
+    if (exchange->kills)
+        relock_conn_id_kill(exchange->kills, conn->login.conn_id, out);
+    else
+        relock_buffer_append(out, exchange->commands.data, exchange->commands.len);
+    exchange->leave_ms =
+        relock_clock_later(relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS), exchange->deadline_ms);
+    exchange->limit_ms = relock_clock_after(now_ms, conn->server->command_timeout_ms);
+    exchange->sent = true;
+    inflight->n_unanswered += exchange->commands.len;
+    DL_APPEND(inflight->exchanges, exchange);
+}
+
+bool relock_inflight_fits_beside(const struct relock_inflight *inflight,
+                                 const struct relock_exchange *exchange, uint64_t now_ms,
+                                 uint64_t until_ms)
+{
+    return !exchange->kills && relock_inflight_leaves_ms(exchange, now_ms) >= until_ms &&
+           inflight->n_unanswered + exchange->commands.len <= BESIDE_MAX;
+}
+
+void relock_inflight_note_sent(struct relock_inflight *inflight, int result, size_t n)
+{
     struct relock_exchange *at;
-    uint64_t due_ms = RELOCK_NEVER;
+
+    inflight->n_sent += n;
+    if (result == RELOCK_OK)
+        return;
+    DL_FOREACH(inflight->exchanges, at)
+    at->sent = at->starts < inflight->n_sent;
+    if (result == RELOCK_AGAIN)
+        inflight->failure = "its socket took no further command";
+    else if (result == RELOCK_E_NOMEM)
+        inflight->failure = "out of memory for a command";
+}
+
+int relock_inflight_send(struct relock_inflight *inflight, uint64_t now_ms)
+{
+    struct relock_sync_conn *conn = &inflight->conn;
+    uint64_t due_ms = relock_inflight_due_ms(inflight);
+    const struct relock_exchange *at;
     int r;
 
-    DL_FOREACH(exchanges, at)
-    {
-        at->starts = conn->wire.out.len;
-        if (at->kills)
-            relock_conn_id_kill(at->kills, conn->login.conn_id, &conn->wire.out);
-        else
-            relock_buffer_append(&conn->wire.out, at->commands.data, at->commands.len);
-        at->leave_ms = relock_clock_later(least_ms, at->deadline_ms);
-        at->limit_ms = relock_clock_after(now_ms, conn->server->command_timeout_ms);
+    /* One that is posted may not block others for long. */
+    DL_FOREACH(inflight->exchanges, at)
+    if (at->starts >= inflight->n_sent)
         due_ms = relock_clock_sooner(due_ms, at->leave_ms);
-    }
-    DL_CONCAT(inflight->exchanges, exchanges);
     /* Also after the deadline: a command sent in part must be completed. */
-    due_ms = relock_clock_sooner(due_ms, relock_inflight_due_ms(inflight));
-    r = relock_sync_conn_send_now(conn, now_ms, relock_clock_later(due_ms, least_ms));
-    /* The concatenation left `exchanges` in place as the tail of the list. */
-    DL_FOREACH(exchanges, at)
-    at->sent = at->starts < conn->n_sent;
+    due_ms = relock_clock_later(due_ms, relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS));
+    r = relock_sync_conn_send_now(conn, now_ms, due_ms);
+    relock_inflight_note_sent(inflight, r, conn->n_sent);
     return r;
 }
 
-/* The reply belongs to the first in flight. Returns that exchange if this was its last reply and
- * its caller waits. */
+/* The reply belongs to the first in flight. Returns that exchange if this was its last reply. */
 static struct relock_exchange *take_reply(struct relock_inflight *inflight,
                                           struct redisReply *reply)
 {
@@ -267,11 +316,8 @@ static struct relock_exchange *take_reply(struct relock_inflight *inflight,
     }
     if (--exchange->n_left > 0)
         return NULL;
+    inflight->n_unanswered -= exchange->commands.len;
     DL_DELETE(inflight->exchanges, exchange);
-    if (exchange->is_orphan) {
-        orphan_end(orphan_of(exchange), true);
-        return NULL;
-    }
     exchange->result = RELOCK_OK;
     exchange->ended = true;
     return exchange;
@@ -296,14 +342,20 @@ static int distrust(struct relock_inflight *inflight, const char *what,
     return relock_sync_conn_distrust(&inflight->conn, what);
 }
 
-int relock_inflight_receive(struct relock_inflight *inflight, uint64_t now_ms, uint64_t until_ms,
-                            struct relock_exchange **ended)
+int relock_inflight_wait(struct relock_inflight *inflight, uint64_t now_ms, uint64_t until_ms,
+                         struct redisReply **reply)
 {
-    struct redisReply *reply;
-    int r = until_ms > 0 ? relock_sync_conn_receive_soon(&inflight->conn, now_ms, until_ms, &reply)
-                         : relock_sync_conn_receive(&inflight->conn, 0, &reply);
+    *reply = NULL;
+    return until_ms > 0 ? relock_sync_conn_receive_soon(&inflight->conn, now_ms, until_ms, reply)
+                        : relock_sync_conn_receive(&inflight->conn, 0, reply);
+}
 
-    if (r == RELOCK_AGAIN)
+int relock_inflight_take(struct relock_inflight *inflight, struct redisReply *reply,
+                         struct relock_exchange **ended)
+{
+    int r = RELOCK_OK;
+
+    if (!reply)
         return let_leave(inflight, ended);
     while (r == RELOCK_OK) {
         struct relock_exchange *exchange;

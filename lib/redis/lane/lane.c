@@ -99,42 +99,7 @@ const struct relock_server *relock_lane_server(const struct relock_lane *lane)
     return lane->inflight.conn.server;
 }
 
-/* ---- the queue ----------------------------------------------------------------------------- */
-
-/* As enter(), for an exchange without a thread: `*drives`. Returns false if it is not in the queue,
- * because the driver is the I/O thread, which may not wait for a socket to take it. */
-static bool enter_posted(struct relock_lane *lane, struct relock_exchange *exchange, bool *drives)
-{
-    bool enters;
-
-    relock_mutex_lock(&lane->mutex);
-    *drives = !lane->guarded.driven;
-    enters = *drives || !lane->guarded.only_takes;
-    if (enters) {
-        lane->guarded.driven = true;
-        exchange->queued = true;
-        DL_APPEND(lane->guarded.queue, exchange);
-    }
-    relock_mutex_unlock(&lane->mutex);
-    return enters;
-}
-
-/* Returns whether the caller drives. Then it is not in the queue, which is empty. */
-static bool enter(struct relock_lane *lane, struct relock_exchange *exchange)
-{
-    bool drives;
-
-    relock_mutex_lock(&lane->mutex);
-    drives = !lane->guarded.driven;
-    lane->guarded.driven = true;
-    exchange->queued = !drives;
-    if (!drives) {
-        relock_gate_init(&exchange->gate);
-        DL_APPEND(lane->guarded.queue, exchange);
-    }
-    relock_mutex_unlock(&lane->mutex);
-    return drives;
-}
+/* ---- leaving the queue ---------------------------------------------------------------------- */
 
 /* Ends an exchange that is still in the queue at its deadline. Its own thread. */
 static void end_unsent(struct relock_lane *lane, struct relock_exchange *exchange)
@@ -169,25 +134,6 @@ static void wait_for_gate(struct relock_lane *lane, struct relock_exchange *exch
 {
     if (!relock_gate_wait(&exchange->gate, exchange->deadline_ms) && !leave_queue(lane, exchange))
         (void)relock_gate_wait(&exchange->gate, RELOCK_NEVER);
-}
-
-/* Takes the queue, except exchanges whose deadline has passed: their own threads end them. */
-static struct relock_exchange *take_queue(struct relock_lane *lane,
-                                          const struct relock_exchange *own, uint64_t now_ms)
-{
-    struct relock_exchange *taken = NULL, *at, *next;
-
-    relock_mutex_lock(&lane->mutex);
-    DL_FOREACH_SAFE(lane->guarded.queue, at, next)
-    {
-        if (at != own && !at->is_posted && now_ms >= at->deadline_ms)
-            continue;
-        DL_DELETE(lane->guarded.queue, at);
-        DL_APPEND(taken, at);
-        at->queued = false;
-    }
-    relock_mutex_unlock(&lane->mutex);
-    return taken;
 }
 
 /* ---- driving ------------------------------------------------------------------------------- */
@@ -228,14 +174,22 @@ static bool awaits_replies(const struct relock_inflight *inflight)
     return relock_inflight_first(inflight) || relock_inflight_has_posted(inflight);
 }
 
+/* Whether the next exchange needs another connection, or a look at this one. */
+static bool needs_conn(const struct relock_lane *lane)
+{
+    const struct relock_inflight *inflight = &lane->inflight;
+
+    return !inflight->exchanges || (atomic_load(&lane->retired) && !awaits_replies(inflight));
+}
+
 static int open_conn(struct relock_lane *lane, const struct relock_exchange *own)
 {
     struct relock_inflight *inflight = &lane->inflight;
 
-    if (atomic_load(&lane->retired) && !awaits_replies(inflight))
-        relock_inflight_close(inflight);
+    if (!needs_conn(lane))
+        return RELOCK_OK; /* another thread has sent meanwhile */
     if (inflight->exchanges)
-        return RELOCK_OK;
+        relock_inflight_close(inflight);
     if (atomic_exchange(&lane->retired, false))
         relock_sync_conn_close(&inflight->conn);
     return own->stays ? relock_sync_conn_keep(&inflight->conn)
@@ -252,24 +206,52 @@ static bool only_reads(struct relock_lane *lane, uint64_t now_ms)
            (atomic_load(&lane->retired) || now_ms >= relock_inflight_due_ms(&lane->inflight));
 }
 
-static int send_queue(struct relock_lane *lane, const struct relock_exchange *own, uint64_t now_ms)
+/* Returns whether there is something to send. */
+static bool take_queue(struct relock_lane *lane, const struct relock_exchange *own, uint64_t now_ms)
+    RELOCK_REQUIRES(lane->mutex)
 {
-    struct relock_exchange *taken;
-
-    if (only_reads(lane, now_ms))
-        return RELOCK_OK;
-    taken = take_queue(lane, own, now_ms);
-    return taken ? relock_inflight_send(&lane->inflight, taken, now_ms) : RELOCK_OK;
+    relock_sending_claim(lane);
+    return !only_reads(lane, now_ms) && relock_sending_take(lane, own, now_ms);
 }
 
-static int read_replies(struct relock_lane *lane, const struct relock_exchange *own,
-                        uint64_t now_ms, struct relock_exchange **ended)
+static int send_queue(struct relock_lane *lane, uint64_t now_ms)
 {
-    uint64_t until_ms = relock_inflight_due_ms(&lane->inflight);
+    bool takes;
 
-    if (own->queued && own->deadline_ms < until_ms)
-        until_ms = own->deadline_ms;
-    return relock_inflight_receive(&lane->inflight, now_ms, until_ms, ended);
+    relock_mutex_lock(&lane->mutex);
+    takes = take_queue(lane, NULL, now_ms);
+    relock_mutex_unlock(&lane->mutex);
+    return takes ? relock_inflight_send(&lane->inflight, now_ms) : RELOCK_OK;
+}
+
+static uint64_t allow(struct relock_lane *lane, const struct relock_exchange *own, uint64_t now_ms)
+{
+    uint64_t until_ms;
+
+    relock_mutex_lock(&lane->mutex);
+    until_ms = relock_sending_allow(lane, own, now_ms);
+    relock_mutex_unlock(&lane->mutex);
+    return until_ms;
+}
+
+static int take_replies(struct relock_lane *lane, struct redisReply *reply,
+                        struct relock_exchange **ended)
+{
+    int r;
+
+    relock_mutex_lock(&lane->mutex);
+    r = relock_inflight_take(&lane->inflight, reply, ended);
+    relock_mutex_unlock(&lane->mutex);
+    return r;
+}
+
+static int read_replies(struct relock_lane *lane, uint64_t now_ms, uint64_t until_ms,
+                        struct relock_exchange **ended)
+{
+    struct redisReply *reply;
+    int r = relock_inflight_wait(&lane->inflight, now_ms, until_ms, &reply);
+
+    return r < 0 ? r : take_replies(lane, reply, ended);
 }
 
 /* The connection has failed, so the exchanges in the queue fail too. */
@@ -278,6 +260,7 @@ static void fail_all(struct relock_lane *lane, int result, struct relock_exchang
     struct relock_exchange *unsent, *at;
 
     relock_mutex_lock(&lane->mutex);
+    relock_sending_claim(lane);
     unsent = lane->guarded.queue;
     lane->guarded.queue = NULL;
     DL_FOREACH(unsent, at)
@@ -290,21 +273,21 @@ static void fail_all(struct relock_lane *lane, int result, struct relock_exchang
 /* ---- handing the driving over -------------------------------------------------------------- */
 
 /* Takes those that nobody waits for out of `ended`. */
-static struct relock_exchange *take_posted(struct relock_exchange **ended)
+static struct relock_exchange *take_unawaited(struct relock_exchange **ended)
 {
-    struct relock_exchange *posted = NULL, *at, *next;
+    struct relock_exchange *taken = NULL, *at, *next;
 
     DL_FOREACH_SAFE(*ended, at, next)
     {
-        if (!at->is_posted)
+        if (!at->is_posted && !at->is_orphan)
             continue;
         DL_DELETE(*ended, at);
-        DL_APPEND(posted, at);
+        DL_APPEND(taken, at);
     }
-    return posted;
+    return taken;
 }
 
-static void end_posted(struct relock_lane *lane, struct relock_exchange *ended)
+static void end_unawaited(struct relock_lane *lane, struct relock_exchange *ended)
 {
     struct relock_exchange *at, *next;
 
@@ -312,6 +295,10 @@ static void end_posted(struct relock_lane *lane, struct relock_exchange *ended)
     {
         struct relock_posted *posted = RELOCK_CONTAINER(struct relock_posted, exchange, at);
 
+        if (at->is_orphan) {
+            relock_orphan_end(at);
+            continue;
+        }
         (void)atomic_fetch_sub(&lane->n_posted, 1);
         posted->fn(posted);
     }
@@ -321,19 +308,19 @@ static void end_posted(struct relock_lane *lane, struct relock_exchange *ended)
 static void end_others(struct relock_lane *lane, const struct relock_exchange *own,
                        struct relock_exchange *ended)
 {
-    struct relock_exchange *posted = take_posted(&ended), *at, *next;
+    struct relock_exchange *unawaited = take_unawaited(&ended), *at, *next;
 
     DL_FOREACH_SAFE(ended, at, next)
     if (at != own)
         relock_gate_open(&at->gate);
-    end_posted(lane, posted);
+    end_unawaited(lane, unawaited);
 }
 
 /* Sends the queue, in which there is no exchange of this thread. */
 static void send_for_others(struct relock_lane *lane, uint64_t now_ms)
 {
     struct relock_exchange *ended = NULL;
-    int r = send_queue(lane, NULL, now_ms);
+    int r = send_queue(lane, now_ms);
 
     if (r < 0)
         fail_all(lane, r, &ended);
@@ -388,7 +375,7 @@ static void close_with_orphans(struct relock_lane *lane)
 
     (void)relock_wire_fail(&lane->inflight.conn.wire, "another command got no answer in time");
     relock_inflight_fail(&lane->inflight, RELOCK_E_CONN, NULL, &ended);
-    end_posted(lane, ended);
+    end_unawaited(lane, ended);
 }
 
 /* The exchange whose thread can drive; NULL: there is none. */
@@ -404,6 +391,19 @@ static struct relock_exchange *next_driver(struct relock_lane *lane) RELOCK_REQU
     return NULL;
 }
 
+/* `driver` drives from now on; NULL: nobody. */
+static void end_driving(struct relock_lane *lane, struct relock_exchange *driver)
+    RELOCK_REQUIRES(lane->mutex)
+{
+    lane->guarded.driven = driver != NULL;
+    lane->guarded.only_takes = false;
+    relock_sending_end(lane);
+    if (!driver || !lane->inflight.exchanges)
+        lane->guarded.beside_until_ms = 0; /* the next driver looks at the connection first */
+    if (driver)
+        driver->drives = true;
+}
+
 /* The caller stops to drive. Returns the exchange whose thread drives from now on; NULL when there
  * is none: then the queue is empty, and nothing is in flight but what was posted. */
 static struct relock_exchange *hand_over(struct relock_lane *lane)
@@ -412,23 +412,24 @@ static struct relock_exchange *hand_over(struct relock_lane *lane)
 
     for (;;) {
         struct relock_exchange *driver;
-        bool is_empty, is_over;
+        bool is_empty, is_over, has_to_wait;
 
         relock_mutex_lock(&lane->mutex);
         driver = next_driver(lane);
         is_empty = !lane->guarded.queue;
-        may_send = may_send && driver && can_send_ahead(lane);
+        has_to_wait = lane->guarded.sender == RELOCK_SENDER_OTHER;
+        may_send = may_send && driver && !has_to_wait && can_send_ahead(lane);
         is_over =
             !may_send && (driver || (is_empty && !relock_inflight_has_orphan(&lane->inflight)));
-        if (is_over) {
-            lane->guarded.driven = driver != NULL;
-            lane->guarded.only_takes = false;
-        }
-        if (is_over && driver)
-            driver->drives = true;
+        if (is_over)
+            end_driving(lane, driver);
+        else
+            relock_sending_claim(lane);
         relock_mutex_unlock(&lane->mutex);
         if (is_over)
             return driver;
+        if (has_to_wait)
+            continue;
         if (may_send)
             send_ahead(lane);
         else if (is_empty)
@@ -451,7 +452,7 @@ static void stop_driving(struct relock_lane *lane)
 static void end_all(struct relock_lane *lane, struct relock_exchange *own,
                     struct relock_exchange *ended)
 {
-    struct relock_exchange *posted = take_posted(&ended);
+    struct relock_exchange *unawaited = take_unawaited(&ended);
     struct relock_exchange *driver = NULL;
 
     if (own->ended)
@@ -459,101 +460,106 @@ static void end_all(struct relock_lane *lane, struct relock_exchange *own,
     end_others(lane, own, ended);
     if (driver)
         relock_gate_open(&driver->gate);
-    end_posted(lane, posted);
+    end_unawaited(lane, unawaited);
 }
 
 /* ---- the thread of an exchange -------------------------------------------------------------- */
 
-/* `sent`: the result of sending, at `now_ms`. */
-static void receive(struct relock_lane *lane, struct relock_exchange *own, int sent,
+/* Waits for replies from `now_ms` on, if what had to be sent before was sent: `result`. */
+static void receive(struct relock_lane *lane, struct relock_exchange *own, int result,
                     uint64_t now_ms)
 {
     struct relock_exchange *ended = NULL;
-    int r = sent;
+    int r = result;
 
     if (r == RELOCK_OK)
-        r = read_replies(lane, own, now_ms, &ended);
+        r = read_replies(lane, now_ms, allow(lane, own, now_ms), &ended);
     if (r < 0 || r == RELOCK_REPLICA)
         fail_all(lane, r, &ended);
     if (ended)
         end_all(lane, own, ended);
 }
 
-static void drive_on(struct relock_lane *lane, struct relock_exchange *own)
+/* Connects, if it has to, and sends the queue, unless another thread sends now. */
+static int send_all(struct relock_lane *lane, const struct relock_exchange *own, uint64_t *now_ms)
 {
-    int r = open_conn(lane, own);
-    uint64_t now_ms = relock_clock_now_ms();
+    int r = RELOCK_OK;
+    bool takes = false;
 
-    if (r == RELOCK_OK)
-        r = send_queue(lane, own, now_ms);
+    relock_mutex_lock(&lane->mutex);
+    if (needs_conn(lane)) {
+        relock_sending_claim(lane);
+        relock_mutex_unlock(&lane->mutex);
+        r = open_conn(lane, own);
+        *now_ms = relock_clock_now_ms();
+        relock_mutex_lock(&lane->mutex);
+    }
+    if (r == RELOCK_OK && lane->guarded.queue && lane->guarded.sender != RELOCK_SENDER_OTHER)
+        takes = take_queue(lane, own, *now_ms);
+    relock_mutex_unlock(&lane->mutex);
+    return takes ? relock_inflight_send(&lane->inflight, *now_ms) : r;
+}
+
+static void drive_on(struct relock_lane *lane, struct relock_exchange *own, uint64_t now_ms)
+{
+    int r = send_all(lane, own, &now_ms);
+
     receive(lane, own, r, now_ms);
 }
 
-static bool can_send_at_once(const struct relock_lane *lane, const struct relock_exchange *own,
-                             uint64_t now_ms)
-{
-    const struct relock_inflight *inflight = &lane->inflight;
-
-    if (now_ms >= own->deadline_ms || atomic_load(&lane->retired))
-        return false;
-    return inflight->exchanges ? now_ms < relock_inflight_due_ms(inflight)
-                               : relock_sync_conn_is_warm(&inflight->conn, now_ms);
-}
-
-/* The usual way of a thread that finds no driver: sends its own exchange, without a look at the
- * queue, which was empty. If the connection has to be looked at first, the exchange enters the
- * queue. */
-static void begin(struct relock_lane *lane, struct relock_exchange *own)
-{
-    uint64_t now_ms = relock_clock_now_ms();
-    struct relock_exchange *exchanges = NULL;
-
-    if (can_send_at_once(lane, own, now_ms)) {
-        DL_APPEND(exchanges, own);
-        receive(lane, own, relock_inflight_send(&lane->inflight, exchanges, now_ms), now_ms);
-        return;
-    }
-    relock_mutex_lock(&lane->mutex);
-    own->queued = true;
-    DL_PREPEND(lane->guarded.queue, own);
-    relock_mutex_unlock(&lane->mutex);
-}
-
-/* The driver's own exchange is too late to be sent, which must not make the others fail. */
-static void pass_by(struct relock_lane *lane, struct relock_exchange *own)
+/* The driver's own exchange is too late to be sent, which must not make the others fail. Returns
+ * false if it was sent before. */
+static bool pass_by(struct relock_lane *lane, struct relock_exchange *own)
 {
     const struct relock_sync_conn *conn = &lane->inflight.conn;
+    bool is_late;
 
-    if (!own->queued || relock_clock_now_ms() < own->deadline_ms)
-        return;
     relock_mutex_lock(&lane->mutex);
-    end_unsent(lane, own);
+    is_late = own->queued;
+    if (is_late)
+        end_unsent(lane, own);
     relock_mutex_unlock(&lane->mutex);
+    if (!is_late)
+        return false;
     if (conn->state == RELOCK_SYNC_CONN_DIALING || conn->state == RELOCK_SYNC_CONN_LOGGING_IN)
         (void)snprintf(own->why, sizeof(own->why), "%s", conn->wire.why); /* what it waits for */
     end_all(lane, own, NULL);
+    return true;
 }
 
 /* Drives until the thread's own exchange has ended, and hands the driving over. */
 static void drive(struct relock_lane *lane, struct relock_exchange *own)
 {
     while (!own->ended) {
-        pass_by(lane, own);
-        if (!own->ended)
-            drive_on(lane, own);
+        uint64_t now_ms = relock_clock_now_ms();
+
+        if (now_ms < own->deadline_ms || !pass_by(lane, own))
+            drive_on(lane, own, now_ms);
     }
 }
 
 int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
                     uint64_t deadline_ms)
 {
+    uint64_t now_ms = relock_clock_now_ms();
+
     exchange->deadline_ms = deadline_ms;
     exchange->n_left = exchange->n_replies;
-
-    if (enter(lane, exchange))
-        begin(lane, exchange);
-    else
+    switch (relock_sending_enter(lane, exchange, now_ms)) {
+    case RELOCK_PART_SEND:
+        relock_sending_beside(lane);
         wait_for_gate(lane, exchange);
+        break;
+    case RELOCK_PART_WAIT:
+        wait_for_gate(lane, exchange);
+        break;
+    case RELOCK_PART_SEND_AND_DRIVE:
+        receive(lane, exchange, relock_inflight_send(&lane->inflight, now_ms), now_ms);
+        break;
+    case RELOCK_PART_DRIVE:
+    case RELOCK_PART_NONE:
+        break;
+    }
     drive(lane, exchange);
     return exchange->result;
 }
@@ -579,11 +585,28 @@ static void close_ready(struct relock_lane *lane)
     atomic_store(&lane->is_up, false);
 }
 
+/* The caller drives, to send it. Returns RELOCK_AGAIN if there is no connection. */
+static int send_post(struct relock_lane *lane, struct relock_exchange *exchange,
+                     uint64_t deadline_ms)
+{
+    int r = RELOCK_OK;
+
+    relock_mutex_lock(&lane->mutex);
+    relock_sending_claim(lane);
+    exchange->deadline_ms = deadline_ms;
+    relock_mutex_unlock(&lane->mutex);
+    if (!lane->inflight.exchanges && relock_sync_conn_keep(&lane->inflight.conn) != RELOCK_OK) {
+        take_back(lane, exchange);
+        close_ready(lane);
+        r = RELOCK_AGAIN;
+    }
+    stop_driving(lane);
+    return r;
+}
+
 int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uint64_t deadline_ms)
 {
     struct relock_exchange *exchange = &posted->exchange;
-    int r = RELOCK_OK;
-    bool drives;
 
     if (!atomic_load(&lane->is_up) || atomic_load(&lane->retired) ||
         atomic_load(&lane->n_posted) >= POSTED_MAX)
@@ -592,20 +615,20 @@ int relock_lane_post(struct relock_lane *lane, struct relock_posted *posted, uin
     exchange->is_posted = true;
     exchange->deadline_ms = 0; /* it holds up no other call for longer than any command may */
     exchange->n_left = exchange->n_replies;
-    if (!enter_posted(lane, exchange, &drives)) {
+    switch (relock_sending_enter(lane, exchange, relock_clock_now_ms())) {
+    case RELOCK_PART_SEND:
+        relock_sending_beside(lane);
+        return RELOCK_OK; /* it may have ended */
+    case RELOCK_PART_DRIVE:
+        return send_post(lane, exchange, deadline_ms);
+    case RELOCK_PART_NONE:
         (void)atomic_fetch_sub(&lane->n_posted, 1);
         return RELOCK_AGAIN;
+    case RELOCK_PART_WAIT:
+    case RELOCK_PART_SEND_AND_DRIVE:
+        break;
     }
-    if (!drives)
-        return RELOCK_OK; /* it may have ended */
-    exchange->deadline_ms = deadline_ms;
-    if (!lane->inflight.exchanges && relock_sync_conn_keep(&lane->inflight.conn) != RELOCK_OK) {
-        take_back(lane, exchange);
-        close_ready(lane);
-        r = RELOCK_AGAIN;
-    }
-    stop_driving(lane);
-    return r;
+    return RELOCK_OK; /* the driver sends it; it may have ended */
 }
 
 static bool has_queue(struct relock_lane *lane)
@@ -627,6 +650,8 @@ static bool begin_to_drive(struct relock_lane *lane, bool only_takes)
     if (drives)
         lane->guarded.only_takes = only_takes;
     lane->guarded.driven = true;
+    if (drives)
+        lane->guarded.beside_until_ms = 0;
     relock_mutex_unlock(&lane->mutex);
     return drives;
 }
@@ -642,7 +667,7 @@ bool relock_lane_read(struct relock_lane *lane, uint64_t until_ms)
     while (inflight->exchanges) {
         uint64_t due_ms = relock_clock_sooner(until_ms, relock_inflight_due_ms(inflight));
         struct relock_exchange *ended = NULL;
-        int r = relock_inflight_receive(inflight, relock_clock_now_ms(), due_ms, &ended);
+        int r = read_replies(lane, relock_clock_now_ms(), due_ms, &ended);
 
         if (r < 0)
             fail_all(lane, r, &ended);

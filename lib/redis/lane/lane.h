@@ -71,7 +71,7 @@ struct relock_exchange {
     bool is_orphan;    /* constant: it is part of a struct relock_orphan */
     bool is_posted;    /* constant: it is part of a struct relock_posted */
     unsigned n_left;   /* replies still to come */
-    size_t starts;     /* offset of its first byte in the bytes being sent */
+    size_t starts;     /* how many bytes were sent over the lane before its first one */
     int result;
     bool ended;
 
@@ -129,9 +129,19 @@ struct relock_posted {
 struct relock_inflight {
     struct relock_sync_conn conn;
     struct relock_exchange *exchanges; /* and orphans, and those posted */
+    size_t n_sent;                     /* bytes, since the lane was made */
+    size_t n_unanswered;               /* bytes of those commands */
+    const char *failure;               /* to send, of a thread that does not drive; or NULL */
 };
 
 /* ---- lane ------------------------------------------------------------------------------------ */
+
+/* Which thread may send, and so has the output buffer of the connection. */
+enum relock_sender {
+    RELOCK_SENDER_NONE,
+    RELOCK_SENDER_DRIVER,
+    RELOCK_SENDER_OTHER, /* the thread of an exchange, while another thread drives */
+};
 
 struct relock_lane {
     struct relock_mutex mutex;
@@ -139,7 +149,10 @@ struct relock_lane {
         struct relock_exchange *queue; /* not taken by the driver yet */
         bool driven;                   /* some thread is the driver, or about to be */
         bool only_takes;               /* the driver is the I/O thread, which sends nothing */
-    } guarded;                         /* by mutex */
+        enum relock_sender sender;
+        uint64_t beside_until_ms;  /* until then, others may send while the driver reads */
+        struct relock_gate *claim; /* of the driver, which waits until it may send; or NULL */
+    } guarded;                     /* by mutex */
 
     struct relock_inflight inflight; /* the driver only */
     atomic_bool retired;             /* set by any thread, reset by the driver */

@@ -101,21 +101,46 @@ bool relock_inflight_has_posted(const struct relock_inflight *inflight);
 /* When the first exchange leaves, or fails, unless a reply comes; RELOCK_NEVER if there is none. */
 uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight);
 
-/* Sends these in one piece. After a failure they are in flight, too. Returns as
- * relock_sync_conn_send. */
-int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchange *exchanges,
+/* When the caller leaves, if the exchange is sent now; RELOCK_NEVER if nobody waits for it. */
+uint64_t relock_inflight_leaves_ms(const struct relock_exchange *exchange, uint64_t now_ms);
+
+/* Appends the commands to the buffer of the connection. From now on the exchange is in flight, and
+ * counts as sent. */
+void relock_inflight_add(struct relock_inflight *inflight, struct relock_exchange *exchange,
                          uint64_t now_ms);
 
+/* Sends what was added. After a failure, `sent` of each exchange says whether it may have run.
+ * Returns as relock_sync_conn_send. */
+int relock_inflight_send(struct relock_inflight *inflight, uint64_t now_ms);
+
+/* Whether a thread that does not drive may add the exchange and send it at once: a socket takes it,
+ * and the driver, which waits for replies until `until_ms`, need not wake up sooner because of it.
+ */
+bool relock_inflight_fits_beside(const struct relock_inflight *inflight,
+                                 const struct relock_exchange *exchange, uint64_t now_ms,
+                                 uint64_t until_ms);
+
+/* To send what was added had this result, after `n` bytes: `sent` of each exchange then says
+ * whether it may have run. */
+void relock_inflight_note_sent(struct relock_inflight *inflight, int result, size_t n);
+
+/* Waits for a reply from `now_ms` until `until_ms`, 0: not at all. Returns RELOCK_OK with the
+ * reply; RELOCK_AGAIN, RELOCK_E_CONN, RELOCK_E_NOMEM without. */
+int relock_inflight_wait(struct relock_inflight *inflight, uint64_t now_ms, uint64_t until_ms,
+                         struct redisReply **reply);
+
 /*
- * Waits for a reply from `now_ms` until `until_ms`, 0: not at all, and takes all that have come
- * with it. Puts the exchanges that have ended into `*ended`, which is empty. If no reply came,
- * those whose deadline has passed leave. If one does not fit its command, or comes without one,
- * none that came with it counts.
+ * Takes this reply and all that have come with it. Puts the exchanges that have ended into
+ * `*ended`, which is empty. Without a reply, those whose deadline has passed leave. If one does not
+ * fit its command, or comes without one, none that came with it counts.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_NOMEM when the connection has failed.
  */
-int relock_inflight_receive(struct relock_inflight *inflight, uint64_t now_ms, uint64_t until_ms,
-                            struct relock_exchange **ended);
+int relock_inflight_take(struct relock_inflight *inflight, struct redisReply *reply,
+                         struct relock_exchange **ended);
+
+/* Ends an orphan that is no longer in flight. */
+void relock_orphan_end(struct relock_exchange *exchange);
 
 /* Closes the connection and ends with `result` all that is in flight, and `unsent`, which were to
  * go out over it. Appends them to `*ended`. */
@@ -124,6 +149,48 @@ void relock_inflight_fail(struct relock_inflight *inflight, int result,
 
 /* Closes the connection, on which there are only orphans, and ends them. */
 void relock_inflight_close(struct relock_inflight *inflight);
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/*
+ * Sending - which thread sends over a lane
+ *
+ * While the driver waits for replies, threads that come send their commands themselves. There is
+ * one sender at a time; what comes meanwhile waits in the queue.
+ */
+
+/* What the thread of an exchange does next. */
+enum relock_part {
+    RELOCK_PART_WAIT,  /* the exchange is in the queue: it waits at the gate */
+    RELOCK_PART_SEND,  /* the exchange is in flight: it calls relock_sending_beside(), then waits */
+    RELOCK_PART_DRIVE, /* the exchange is in the queue */
+    RELOCK_PART_SEND_AND_DRIVE, /* the exchange is in flight, and to be sent: it is the sender */
+    RELOCK_PART_NONE, /* the exchange, which is posted, did not enter: the I/O thread drives, which
+                         may not wait for a socket to take it */
+};
+
+enum relock_part relock_sending_enter(struct relock_lane *lane, struct relock_exchange *exchange,
+                                      uint64_t now_ms);
+
+/* Sends what was added, beside the driver, and what came into the queue meanwhile. Does not block.
+ */
+void relock_sending_beside(struct relock_lane *lane);
+
+/* The driver becomes the sender. If another thread sends, it unlocks the mutex and waits for that.
+ */
+void relock_sending_claim(struct relock_lane *lane) RELOCK_REQUIRES(lane->mutex);
+
+/* The driver takes the queue to send it, except exchanges whose deadline has passed: their own
+ * threads end them. Returns whether there is something to send. */
+bool relock_sending_take(struct relock_lane *lane, const struct relock_exchange *own,
+                         uint64_t now_ms) RELOCK_REQUIRES(lane->mutex);
+
+/* The driver waits for replies, and others may send. Returns until when it waits. */
+uint64_t relock_sending_allow(struct relock_lane *lane, const struct relock_exchange *own,
+                              uint64_t now_ms) RELOCK_REQUIRES(lane->mutex);
+
+/* The driver is no longer the sender, if it was. */
+void relock_sending_end(struct relock_lane *lane) RELOCK_REQUIRES(lane->mutex);
 
 /* ---- lane ------------------------------------------------------------------------------------ */
 
