@@ -1,19 +1,22 @@
 /*
- * The connection of a lane has one owner at any time: the driver, which is the thread of one of the
- * exchanges on it. An exchange is in one of two places:
+ * The connection of a lane has one reader at any time: the driver, which is the thread of one of
+ * the exchanges on it. An exchange is in one of two places, both guarded by the mutex:
  *
- *     queue        not taken by the driver yet; guarded by the mutex
- *     in flight    written, or about to be; the driver's alone, and handed over with the driving
+ *     queue        not sent yet
+ *     in flight    sent, or about to be sent by the present sender
  *
- * A thread that finds no driver drives. It takes the queue, sends it in one piece and reads replies
- * until its own exchange has ended. It then sends the queue for the next driver, which may be slow
- * to wake up, if the socket takes that at once. Then one critical section decides whether an
- * exchange is left, and makes the first of these the next driver: there is a driver as long as
- * there is an exchange. The driver alone opens gates, both for exchanges that have ended and for
- * the next driver.
+ * The driver alone takes exchanges out of those in flight. Only the sender adds to them. While the
+ * driver is the sender, too, it uses the connection and all that is in flight without the mutex.
  *
- * Other threads do only one thing to a lane: at its deadline, they end an exchange of theirs that
- * is still in the queue. It was never sent.
+ * A thread that finds no driver drives. It sends the queue in one piece and reads replies until its
+ * own exchange has ended. Meanwhile other threads may send (sending.c). It then sends the queue for
+ * the next driver, which may be slow to wake up, if the socket takes that at once. Then one
+ * critical section decides whether an exchange is left, and makes the first of these the next
+ * driver: there is a driver as long as there is an exchange. The driver alone opens gates, both for
+ * exchanges that have ended and for the next driver.
+ *
+ * At its deadline, a thread ends an exchange of its own that is still in the queue. It was never
+ * sent.
  *
  * An orphan has no thread to drive for it. So when the last exchange ends and the queue is empty,
  * the driver closes the connection, which ends the orphans too: none is ever left without a driver.
@@ -641,17 +644,18 @@ static bool has_queue(struct relock_lane *lane)
     return has;
 }
 
+/* It need not wait for another sender, if the caller is the only user of the lane. */
 static bool begin_to_drive(struct relock_lane *lane, bool only_takes)
 {
     bool drives;
 
     relock_mutex_lock(&lane->mutex);
     drives = !lane->guarded.driven;
-    if (drives)
+    if (drives) {
+        lane->guarded.driven = true;
         lane->guarded.only_takes = only_takes;
-    lane->guarded.driven = true;
-    if (drives)
-        lane->guarded.beside_until_ms = 0;
+        relock_sending_claim(lane);
+    }
     relock_mutex_unlock(&lane->mutex);
     return drives;
 }

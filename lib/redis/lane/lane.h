@@ -2,11 +2,11 @@
  * Lane - a connection for commands that threads share, without a thread of its own
  *
  * Handing each command to an event-loop thread and back would cost two context switches, so callers
- * talk to Redis themselves. One of the threads on a lane, the driver, writes and reads for all of
- * them; the others leave their exchange in the queue and sleep. The driver wakes each when its
- * replies have come, and hands the driving over when it has its own. So a single caller costs as
- * much as with a plain connection, and many callers share few connections, over which their
- * commands and replies travel in batches.
+ * talk to Redis themselves. One of the threads on a lane, the driver, reads for all of them. The
+ * others send their commands beside it, or leave them in a queue that the driver sends, and sleep.
+ * The driver wakes each when its replies have come, and hands the driving over when it has its own.
+ * So a single caller costs as much as with a plain connection, and many callers share few
+ * connections, over which their replies travel in batches.
  *
  * Each exchange ends in exactly one way: answered, or failed, with `sent` telling whether it may
  * have run. At its deadline an exchange leaves alone: an orphan waits for its reply, and the others
@@ -60,14 +60,14 @@ struct relock_exchange {
     struct relock_orphan *orphan;   /* its reply may still come: to adopt or to drop; or NULL */
     char why[RELOCK_WHY_MAX];       /* the cause of a failure */
 
-    /* the lane's: written by the driver, and read by the caller once its gate is open; or written
-     * by the caller after it has taken the exchange out of the queue */
+    /* the lane's: written under its mutex, or by the driver while it is the sender, too; read by
+     * the caller once its gate is open, or after it has taken the exchange out of the queue */
     struct relock_exchange *next, *prev; /* in the queue, or among those in flight */
     struct relock_gate gate;             /* opens when the exchange has ended or is to drive */
     uint64_t deadline_ms;                /* constant: the caller's */
-    uint64_t leave_ms;                   /* once sent: the caller waits for replies until then; of a
+    uint64_t leave_ms;                   /* in flight: the caller waits for replies until then; of a
                                             posted one, it may block others until then */
-    uint64_t limit_ms; /* once sent: without a reply by then the connection fails */
+    uint64_t limit_ms; /* in flight: without a reply by then the connection fails */
     bool is_orphan;    /* constant: it is part of a struct relock_orphan */
     bool is_posted;    /* constant: it is part of a struct relock_posted */
     unsigned n_left;   /* replies still to come */
@@ -126,8 +126,11 @@ struct relock_posted {
  * wait is still a real attempt. */
 #define RELOCK_ANSWER_MIN_MS 50
 
+/* What is in flight over a connection. */
 struct relock_inflight {
-    struct relock_sync_conn conn;
+    struct relock_sync_conn conn; /* the driver only; its output buffer: the sender only */
+
+    /* under the mutex of the lane; or the driver's, while it is the sender, too */
     struct relock_exchange *exchanges; /* and orphans, and those posted */
     size_t n_sent;                     /* bytes, since the lane was made */
     size_t n_unanswered;               /* bytes of those commands */
@@ -136,17 +139,17 @@ struct relock_inflight {
 
 /* ---- lane ------------------------------------------------------------------------------------ */
 
-/* Which thread may send, and so has the output buffer of the connection. */
+/* Which thread sends. */
 enum relock_sender {
     RELOCK_SENDER_NONE,
     RELOCK_SENDER_DRIVER,
-    RELOCK_SENDER_OTHER, /* the thread of an exchange, while another thread drives */
+    RELOCK_SENDER_OTHER, /* the thread of an exchange, beside the driver */
 };
 
 struct relock_lane {
     struct relock_mutex mutex;
     struct {
-        struct relock_exchange *queue; /* not taken by the driver yet */
+        struct relock_exchange *queue; /* not sent yet */
         bool driven;                   /* some thread is the driver, or about to be */
         bool only_takes;               /* the driver is the I/O thread, which sends nothing */
         enum relock_sender sender;
@@ -154,7 +157,7 @@ struct relock_lane {
         struct relock_gate *claim; /* of the driver, which waits until it may send; or NULL */
     } guarded;                     /* by mutex */
 
-    struct relock_inflight inflight; /* the driver only */
+    struct relock_inflight inflight; /* see there */
     atomic_bool retired;             /* set by any thread, reset by the driver */
     atomic_uint n_posted;            /* posted and not ended; any thread */
     struct relock_spare *spare;      /* constant: a connection to use, if it is there; or NULL */
