@@ -483,7 +483,8 @@ static void receive(struct relock_lane *lane, struct relock_exchange *own, int r
         end_all(lane, own, ended);
 }
 
-/* Connects, if it has to, and sends the queue, unless another thread sends now. */
+/* Connects, if it has to, and sends the queue. If another thread sends now, it leaves the queue to
+ * that one or to the next reply, but for its own exchange, which has no reply to wake it. */
 static int send_all(struct relock_lane *lane, const struct relock_exchange *own, uint64_t *now_ms)
 {
     int r = RELOCK_OK;
@@ -497,7 +498,8 @@ static int send_all(struct relock_lane *lane, const struct relock_exchange *own,
         *now_ms = relock_clock_now_ms();
         relock_mutex_lock(&lane->mutex);
     }
-    if (r == RELOCK_OK && lane->guarded.queue && lane->guarded.sender != RELOCK_SENDER_OTHER)
+    if (r == RELOCK_OK && lane->guarded.queue &&
+        (own->queued || lane->guarded.sender != RELOCK_SENDER_OTHER))
         takes = take_queue(lane, own, *now_ms);
     relock_mutex_unlock(&lane->mutex);
     return takes ? relock_inflight_send(&lane->inflight, *now_ms) : r;
