@@ -71,7 +71,7 @@ struct relock_exchange {
     bool is_orphan;    /* constant: it is part of a struct relock_orphan */
     bool is_posted;    /* constant: it is part of a struct relock_posted */
     unsigned n_left;   /* replies still to come */
-    size_t starts;     /* how many bytes were sent over the lane before its first one */
+    uint64_t starts;   /* how many bytes were sent over the lane before its first one */
     int result;
     bool ended;
 
@@ -132,7 +132,7 @@ struct relock_inflight {
 
     /* under the mutex of the lane; or the driver's, while it is the sender, too */
     struct relock_exchange *exchanges; /* and orphans, and those posted */
-    size_t n_sent;                     /* bytes, since the lane was made */
+    uint64_t n_sent;                   /* bytes, since the lane was made */
     size_t n_unanswered;               /* bytes of those commands */
     const char *failure;               /* to send, of a thread that does not drive; or NULL */
 };
