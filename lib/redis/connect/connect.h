@@ -32,7 +32,7 @@ struct relock_wire_limit;
  * a server that is gone must not raise SIGPIPE in a thread of the program. The bytes on the socket
  * may be encrypted; those in the buffers never are.
  *
- * Threads: its user.
+ * Threads: its user; send_beside by another thread.
  */
 
 /* A connected socket. */
@@ -78,11 +78,11 @@ struct relock_socket relock_wire_release(struct relock_wire *wire);
 int relock_wire_flush(struct relock_wire *wire);
 
 /*
- * Writes `out` at once and empties it, while the user of the wire reads: another thread, which alone
- * touches `out` meanwhile. Not with TLS. `*n_sent` says how many bytes were written.
+ * Writes `out` at once and empties it, while the user of the wire reads: another thread, which
+ * alone touches `out` meanwhile. Not with TLS. `*n_sent` says how many bytes were written.
  *
- * Returns RELOCK_OK; RELOCK_AGAIN: the socket did not take all; RELOCK_E_CONN, RELOCK_E_NOMEM. After
- * a failure the connection ends, and the user meets that.
+ * Returns RELOCK_OK; RELOCK_AGAIN: the socket did not take all; RELOCK_E_CONN, RELOCK_E_NOMEM.
+ * After a failure the connection ends, and the user meets that.
  */
 int relock_wire_send_beside(struct relock_wire *wire, size_t *n_sent);
 

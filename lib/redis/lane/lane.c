@@ -5,8 +5,9 @@
  *     queue        not sent yet
  *     in flight    sent, or about to be sent by the present sender
  *
- * The driver alone takes exchanges out of those in flight. Only the sender adds to them. While the
- * driver is the sender, too, it uses the connection and all that is in flight without the mutex.
+ * The driver alone takes exchanges out of those in flight, or puts an orphan in the place of one.
+ * Only the sender adds to them. While the driver is the sender, too, it uses the connection and all
+ * that is in flight without the mutex.
  *
  * A thread that finds no driver drives. It sends the queue in one piece and reads replies until its
  * own exchange has ended. Meanwhile other threads may send (sending.c). It then sends the queue for

@@ -38,8 +38,8 @@ struct relock_spare;
 
 /*
  * Commands that go out in one piece over a lane, and their replies. On the stack of its caller;
- * between the start and the end of relock_lane_ask the driver of the lane uses it too, as said at
- * the fields.
+ * between the start and the end of relock_lane_ask the driver and the sender of the lane use it
+ * too, as said at the fields.
  */
 struct relock_exchange {
     /* the commands: set by the caller; all else is zero when it starts */
@@ -174,10 +174,11 @@ void relock_lane_deinit(struct relock_lane *lane);
 void relock_lane_retire(struct relock_lane *lane);
 
 /*
- * Sends commands without waiting for their replies: hands them to the kernel, or leaves them to the
- * thread that drives the lane now, which sends them when a reply comes. The caller is a user of the
- * lane, and the exchange has its commands. Connects nothing. If the socket is full, it blocks until
- * `deadline_ms`, and for at least RELOCK_ANSWER_MIN_MS; then the connection fails.
+ * Sends commands without waiting for their replies: hands them to the kernel, or leaves them in the
+ * queue to the present sender or to the driver, who sends them when a reply comes. The caller is a
+ * user of the lane, and the exchange has its commands. Connects nothing. If the socket is full and
+ * nobody drives, it blocks until `deadline_ms`, and for at least RELOCK_ANSWER_MIN_MS; then the
+ * connection fails. Beside a driver it does not block.
  *
  * Returns RELOCK_OK: `fn` is called, perhaps already. RELOCK_AGAIN: nothing was sent, and `fn` is
  * not called, because the lane has no connection, or too many replies to read,

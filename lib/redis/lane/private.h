@@ -89,8 +89,8 @@ bool relock_question_is_over(const struct relock_question *question);
  * deadline an exchange leaves the list and an orphan takes its place. The caller returns, and the
  * orphan drops the reply when it comes. The others on the connection notice nothing.
  *
- * Threads: the driver of the lane while it is the sender, too; any under the mutex of the lane; wait:
- * the driver.
+ * Threads: the driver of the lane while it is the sender, too; any under the mutex of the lane;
+ * wait: the driver.
  */
 
 /* The first exchange whose thread waits; NULL if there are only others, or nothing. */

@@ -4,7 +4,8 @@
  * It connects when it is first needed, and again after its user has closed it because of a failure.
  * A deadline is no failure: the next call continues to connect, and the user handles a late reply.
  *
- * Threads: its user, one at a time; cut from any.
+ * Threads: its user, one at a time; cut from any. On a lane, another thread may send over its wire
+ * while the user receives: relock_wire_send_beside().
  */
 #ifndef RELOCK_SYNC_CONN_H
 #define RELOCK_SYNC_CONN_H
