@@ -32,20 +32,41 @@ int asking_teardown(void **state)
     return talk_end(state);
 }
 
-void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms)
+/* ECHO of the letter, and of so many bytes more. */
+static size_t write_echo(char *to, size_t size, char letter, int padding)
 {
+    int n;
+
+    if (padding == 0)
+        n = snprintf(to, size, "*2\r\n$4\r\nECHO\r\n$1\r\n%c\r\n", letter);
+    else
+        n = snprintf(to, size, "*3\r\n$4\r\nECHO\r\n$1\r\n%c\r\n$%d\r\n%0*d\r\n", letter, padding,
+                     padding, 0);
+    assert_true(n > 0 && (size_t)n < size);
+    return (size_t)n;
+}
+
+void asking_prepare_padded(struct asking *at, char letter, unsigned n, int padding,
+                           uint64_t deadline_ms)
+{
+    size_t len = 0;
+
     at->text[0] = letter;
-    at->commands[0] = '\0';
     for (unsigned i = 0; i < n; i++)
-        snprintf(at->commands + strlen(at->commands), sizeof(at->commands) - strlen(at->commands),
-                 "*2\r\n$4\r\nECHO\r\n$1\r\n%c\r\n", letter);
+        len += write_echo(at->commands + len, sizeof(at->commands) - len, letter,
+                          i == 0 ? padding : 0);
     at->exchange = (struct relock_exchange){
-        .commands = {at->commands, strlen(at->commands)},
+        .commands = {at->commands, len},
         .n_replies = n,
         .forms = RELOCK_REPLY_STRING,
         .forms_before = RELOCK_REPLY_STRING | RELOCK_REPLY_INTEGER,
     };
     at->deadline_ms = deadline_ms;
+}
+
+void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms)
+{
+    asking_prepare_padded(at, letter, n, 0, deadline_ms);
 }
 
 int asking_ask(void *arg)
@@ -67,19 +88,37 @@ bool asking_n_queued(void *arg)
     return n == *(int *)arg;
 }
 
+void asking_start(int i)
+{
+    actor_begin(asking[i].actor, asking_ask, &asking[i]);
+}
+
+void asking_expect(char letter, bool is_padded)
+{
+    char words[16];
+
+    snprintf(words, sizeof(words), "ECHO %c%s", letter, is_padded ? " *" : "");
+    script_expect(script, words);
+}
+
 void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms)
 {
-    static char words[16];
-
-    asking_prepare(&asking[i], letter, n, deadline_ms);
-    actor_begin(asking[i].actor, asking_ask, &asking[i]);
+    asking_prepare_padded(&asking[i], letter, n, i == 0 ? ASKING_LONG : 0, deadline_ms);
+    asking_start(i);
     if (i > 0) {
         assert_true(wait_until(asking_n_queued, &i, SOON_MS));
         return;
     }
-    snprintf(words, sizeof(words), "ECHO %c", letter);
     for (unsigned j = 0; j < n; j++)
-        script_expect(script, words);
+        asking_expect(letter, j == 0);
+    assert_true(script_played(script));
+}
+
+void asking_send(int i, char letter, uint64_t deadline_ms)
+{
+    asking_prepare(&asking[i], letter, 1, deadline_ms);
+    asking_start(i);
+    asking_expect(letter, false);
     assert_true(script_played(script));
 }
 

@@ -1,7 +1,8 @@
 /*
  * Asking - threads that share a lane to a script server
  *
- * Each thread sends ECHO of its letter, once or several times. As talk.h.
+ * Each thread sends ECHO of its letter, once or several times; to make that long, the first one
+ * also has padding. As talk.h.
  *
  * Threads: the main one.
  */
@@ -17,10 +18,13 @@
 /* A deadline that passes in a test, but leaves enough time to send. */
 #define SENT_WITHIN_MS 2000
 
+/* So many bytes go out beside no driver. While they have no answer, nothing else does. */
+#define ASKING_LONG 4096
+
 struct asking {
     struct actor *actor;
     struct relock_exchange exchange;
-    char commands[64];
+    char commands[ASKING_LONG + 128];
     char text[2];
     uint64_t deadline_ms;
 };
@@ -32,12 +36,25 @@ int asking_setup(void **state);
 int asking_teardown(void **state);
 
 void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms);
+void asking_prepare_padded(struct asking *at, char letter, unsigned n, int padding,
+                           uint64_t deadline_ms);
 
 /* For an actor: sends the prepared commands. */
 int asking_ask(void *at);
 
-/* Thread `i` sends its commands. Thread 0 drives; the others queue in this order. */
+/* Thread `i` asks what was prepared. */
+void asking_start(int i);
+
+/* Thread `i` sends its commands. Thread 0 drives. Its commands are long, so that the others queue,
+ * in this order. */
 void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms);
+
+/* Thread `i` sends a short command, which reaches the server before any further reply. The first
+ * one drives, and the others send beside it. */
+void asking_send(int i, char letter, uint64_t deadline_ms);
+
+/* The server expects the next ECHO of this letter. */
+void asking_expect(char letter, bool is_padded);
 
 /* Whether `*n` exchanges stand in the queue. */
 bool asking_n_queued(void *n);

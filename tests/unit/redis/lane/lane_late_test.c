@@ -64,7 +64,7 @@ static void a_driver_that_leaves_at_its_deadline_delays_no_other(void **state)
     (void)state;
     one_leaves(1, &heard);
     asking_prepare(&asking[1], 'd', 1, soon());
-    actor_begin(asking[1].actor, asking_ask, &asking[1]); /* before or after the replies */
+    asking_start(1); /* before or after the replies */
     script_answer(script, "$1\r\nb\r\n$1\r\nc\r\n");
     script_expect(script, "ECHO d");
     script_answer(script, "$1\r\nd\r\n");
@@ -120,7 +120,7 @@ static void a_deadline_that_is_near_leaves_time_for_an_answer(void **state)
     for (int i = 0; i < 20; i++) {
         asking_prepare(&asking[0], 'b', 1, in_ms(5));
         deadline_ms = in_ms(RELOCK_ANSWER_MIN_MS);
-        actor_begin(asking[0].actor, asking_ask, &asking[0]);
+        asking_start(0);
         if (actor_result(asking[0].actor) == RELOCK_E_CONN && asking[0].exchange.sent)
             break; /* sent: a slow machine may reach the deadline before sending */
     }

@@ -225,14 +225,14 @@ static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
     assert_true(wait_until(is_next_driver, &held_up, SOON_MS));
     script_answer(script, "$1\r\nc\r\n");
     assert_true(script_played(script));
-    asking_prepare(&asking[0], 'd', 1, soon());
-    actor_begin(asking[0].actor, asking_ask, &asking[0]);
+    asking_prepare_padded(&asking[0], 'd', 1, ASKING_LONG, soon());
+    asking_start(0);
     assert_true(wait_until(asking_n_queued, &one, SOON_MS));
 
     asking_has_answer(1);
     asking_has_answer(2);
     assert_true(relock_clock_now_ms() >= deadline_ms);
-    script_expect(script, "ECHO d");
+    asking_expect('d', true);
     script_answer(script, "$1\r\nd\r\n");
     asking_has_answer(0);
 }
@@ -260,7 +260,7 @@ static void a_thread_that_stops_to_drive_sends_for_the_next(void **state)
 /* It has its reply, so it may not wait for a socket to take the commands of another. */
 static void a_thread_that_stops_to_drive_leaves_long_commands_to_the_next(void **state)
 {
-    static char many[400 * sizeof(asking[1].commands)];
+    static char many[4 * ASKING_LONG];
 
     (void)state;
 
@@ -268,7 +268,7 @@ static void a_thread_that_stops_to_drive_leaves_long_commands_to_the_next(void *
     asking_begin(0, 'a', 1, soon());
     asking_prepare(&asking[1], 'b', 1, in_ms(slow_ms(2 * SENT_WITHIN_MS)));
     asking[1].exchange.commands = (struct relock_text){many, sizeof(many)};
-    actor_begin(asking[1].actor, asking_ask, &asking[1]);
+    asking_start(1);
     hold_up(&asking[1].exchange.gate);
     script_answer(script, "$1\r\na\r\n");
     asking_has_answer(0);
@@ -358,7 +358,7 @@ static void why_there_is_no_connection_stays_for_the_next_driver(void **state)
     talk_expect_login(); /* and no answer */
     asking_prepare(&asking[0], 'a', 1, in_ms(slow_ms(SENT_WITHIN_MS)));
     asking_prepare(&asking[1], 'b', 1, soon());
-    actor_begin(asking[0].actor, asking_ask, &asking[0]);
+    asking_start(0);
     assert_true(script_played(script)); /* it drives */
     enqueue(queued);
     asking_has_failed(0, false, ": no answer to HELLO in time");
