@@ -60,44 +60,99 @@ static void a_lane_that_could_not_connect_is_joined_only_if_no_other_can(void **
     relock_lanes_leave(lanes, second);
 }
 
+/* `n` calls join these lanes. */
+static void join_all(struct relock_lanes *many, struct relock_lane **joined, int n)
+{
+    for (int i = 0; i < n; i++)
+        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
+}
+
+static void leave_all(struct relock_lanes *many, struct relock_lane **joined, int n)
+{
+    for (int i = 0; i < n; i++)
+        relock_lanes_leave(many, joined[i]);
+}
+
+/* They connect to nothing here. */
+static struct relock_lanes *new_lanes(const struct relock_server *of, unsigned n)
+{
+    struct relock_lanes *many;
+
+    assert_int_equal(relock_lanes_new(of, n, &many), RELOCK_OK);
+    return many;
+}
+
+static int n_different(struct relock_lane **joined, int n)
+{
+    int n_new = 0;
+
+    for (int i = 0; i < n; i++) {
+        bool is_new = true;
+
+        for (int earlier = 0; earlier < i; earlier++)
+            is_new = is_new && joined[i] != joined[earlier];
+        n_new += is_new;
+    }
+    return n_new;
+}
+
 static void the_lane_with_the_fewest_users_is_joined_when_all_are_busy(void **state)
 {
-    struct relock_lane *joined[5];
+    enum { N = 8, ALL = N + 2 };
+    struct relock_lanes *many = new_lanes(&server, N);
+    struct relock_lane *joined[ALL], *further;
 
     (void)state;
 
-    for (int i = 0; i < 5; i++)
-        joined[i] = join(false);
-    assert_ptr_not_equal(joined[0], joined[1]);
-    assert_ptr_not_equal(joined[2], joined[3]);
-    relock_lanes_leave(lanes, joined[4]);
-    relock_lanes_leave(lanes, joined[2]);
-    assert_ptr_equal(join(false), joined[2]);
-    for (int i = 0; i < 4; i++)
-        relock_lanes_leave(lanes, joined[i]);
+    join_all(many, joined, ALL);
+    assert_int_equal(n_different(joined, N), N);
+    assert_ptr_not_equal(joined[N], joined[N + 1]);
+    relock_lanes_leave(many, joined[N]);
+    further = joined[N];
+    assert_int_equal(relock_lanes_join(many, false, soon(), &joined[N]), RELOCK_OK);
+    assert_ptr_equal(joined[N], further);
+    leave_all(many, joined, ALL);
+    (void)relock_lanes_free(many);
 }
+
+/* How many calls share one lane or two, of 8. */
+#define CALLS 64
 
 static void the_more_calls_share_lanes_the_fewer_they_join(void **state)
 {
-    enum { N = 8, ONE_EACH = N - 1, ALL = 64 };
-    struct relock_lanes *many;
-    struct relock_lane *alone, *joined[ALL];
+    enum { N = 8, ONE_EACH = N - 1, FIRST = 12, CROWD = 4 * N };
+    struct relock_lanes *many = new_lanes(&server, N);
+    struct relock_lane *alone, *joined[CALLS];
 
     (void)state;
 
-    assert_int_equal(relock_lanes_new(atomic_load(&topology->nodes)->server, N, &many), RELOCK_OK);
     assert_int_equal(relock_lanes_join(many, true, soon(), &alone), RELOCK_OK);
-    for (int i = 0; i < ALL; i++)
-        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
-    for (int i = 0; i < ONE_EACH; i++)
-        for (int earlier = 0; earlier < i; earlier++)
-            assert_ptr_not_equal(joined[i], joined[earlier]);
-    for (int i = ALL / 2; i < ALL; i++)
-        assert_true(joined[i] == joined[ALL - 2] || joined[i] == joined[ALL - 1]);
-    assert_ptr_not_equal(joined[ALL - 2], joined[ALL - 1]);
-    for (int i = 0; i < ALL; i++)
-        relock_lanes_leave(many, joined[i]);
+    join_all(many, joined, CALLS); /* one more in each figure, which is alone */
+    assert_int_equal(n_different(joined, ONE_EACH), ONE_EACH);
+    assert_true(n_different(joined + ONE_EACH, FIRST - 1 - ONE_EACH) > 1);
+    assert_int_equal(n_different(joined + FIRST - 2, CROWD - FIRST + 1), 1);
+    assert_int_equal(n_different(joined + CROWD - 1, CALLS - CROWD + 1), 2);
+    assert_ptr_not_equal(joined[CALLS - 2], joined[CALLS - 1]);
+    leave_all(many, joined, CALLS);
     relock_lanes_leave(many, alone);
+    (void)relock_lanes_free(many);
+}
+
+/* No thread sends while another one reads the same connection. */
+static void with_tls_calls_share_no_fewer_than_two_lanes(void **state)
+{
+    enum { N = 8, FIRST = 11 };
+    struct relock_server encrypted = server;
+    struct relock_lanes *many = new_lanes(&encrypted, N);
+    struct relock_lane *joined[CALLS];
+
+    (void)state;
+
+    encrypted.tls = (struct relock_tls_context *)&encrypted; /* some context */
+    join_all(many, joined, CALLS);
+    assert_int_equal(n_different(joined + FIRST - 1, CALLS - FIRST + 1), 2);
+    assert_ptr_not_equal(joined[2 * N - 2], joined[2 * N - 1]);
+    leave_all(many, joined, CALLS);
     (void)relock_lanes_free(many);
 }
 
@@ -105,39 +160,31 @@ static void the_more_calls_share_lanes_the_fewer_they_join(void **state)
 static void calls_spread_over_many_lanes_when_they_are_few_more_than_these(void **state)
 {
     enum { N = 64, FURTHER = N / 4, ALL = N + FURTHER };
-    struct relock_lanes *many;
+    struct relock_lanes *many = new_lanes(&server, N);
     struct relock_lane *joined[ALL];
 
     (void)state;
 
-    assert_int_equal(relock_lanes_new(atomic_load(&topology->nodes)->server, N, &many), RELOCK_OK);
-    for (int i = 0; i < ALL; i++)
-        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
-    for (int i = N; i < ALL; i++)
-        for (int earlier = N; earlier < i; earlier++)
-            assert_ptr_not_equal(joined[i], joined[earlier]);
-    for (int i = 0; i < ALL; i++)
-        relock_lanes_leave(many, joined[i]);
+    join_all(many, joined, ALL);
+    assert_int_equal(n_different(joined + N, FURTHER), FURTHER);
+    leave_all(many, joined, ALL);
     (void)relock_lanes_free(many);
 }
 
 static void a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share(void **state)
 {
     enum { N = 8, ALL = 16 };
-    struct relock_lanes *many;
+    struct relock_lanes *many = new_lanes(&server, N);
     struct relock_lane *joined[ALL], *further;
 
     (void)state;
 
-    assert_int_equal(relock_lanes_new(atomic_load(&topology->nodes)->server, N, &many), RELOCK_OK);
-    for (int i = 0; i < ALL; i++)
-        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
+    join_all(many, joined, ALL);
     relock_lanes_leave(many, joined[N - 1]);
     assert_int_equal(relock_lanes_join(many, false, soon(), &further), RELOCK_OK);
-    assert_true(further == joined[ALL - 1] || further == joined[ALL - 2]);
+    assert_ptr_equal(further, joined[ALL - 1]);
     joined[N - 1] = further;
-    for (int i = 0; i < ALL; i++)
-        relock_lanes_leave(many, joined[i]);
+    leave_all(many, joined, ALL);
     (void)relock_lanes_free(many);
 }
 
@@ -400,6 +447,7 @@ int main(void)
         TALK_TEST(a_lane_that_could_not_connect_is_joined_only_if_no_other_can),
         TALK_TEST(the_lane_with_the_fewest_users_is_joined_when_all_are_busy),
         TALK_TEST(the_more_calls_share_lanes_the_fewer_they_join),
+        TALK_TEST(with_tls_calls_share_no_fewer_than_two_lanes),
         TALK_TEST(calls_spread_over_many_lanes_when_they_are_few_more_than_these),
         TALK_TEST(a_lane_that_falls_idle_takes_no_call_from_the_few_that_many_share),
         TALK_TEST(a_lane_in_use_cannot_be_used_alone),
