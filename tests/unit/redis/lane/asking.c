@@ -114,12 +114,41 @@ void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms)
     assert_true(script_played(script));
 }
 
+static bool others_may_send(void *arg)
+{
+    bool may;
+
+    (void)arg;
+    relock_mutex_lock(&lane->mutex);
+    may = lane->guarded.sender == RELOCK_SENDER_NONE && lane->guarded.beside_until_ms > 0;
+    relock_mutex_unlock(&lane->mutex);
+    return may;
+}
+
 void asking_send(int i, char letter, uint64_t deadline_ms)
 {
     asking_prepare(&asking[i], letter, 1, deadline_ms);
     asking_start(i);
     asking_expect(letter, false);
     assert_true(script_played(script));
+    assert_true(wait_until(others_may_send, NULL, SOON_MS));
+}
+
+static bool sleeps(void *gate)
+{
+    return atomic_load(&((struct relock_gate *)gate)->state) != 0;
+}
+
+/* A thread that was about to sleep says so again, possibly late. */
+void asking_hold_up(int i)
+{
+    struct relock_gate *gate = &asking[i].exchange.gate;
+
+    do {
+        assert_true(wait_until(sleeps, gate, SOON_MS));
+        atomic_store(&gate->state, 0);
+        let_pass(SENT_WITHIN_MS / 5);
+    } while (sleeps(gate));
 }
 
 void asking_has_answer(int i)

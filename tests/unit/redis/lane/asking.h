@@ -56,6 +56,9 @@ void asking_send(int i, char letter, uint64_t deadline_ms);
 /* The server expects the next ECHO of this letter. */
 void asking_expect(char letter, bool is_padded);
 
+/* Delays thread `i`, which sleeps at its gate, until its deadline, as a busy system would. */
+void asking_hold_up(int i);
+
 /* Whether `*n` exchanges stand in the queue. */
 bool asking_n_queued(void *n);
 

@@ -150,11 +150,6 @@ static void a_surplus_reply_fails_the_exchange_that_it_came_with(void **state)
     asking_has_failed(0, true, RELOCK_REPLY_UNASKED);
 }
 
-static bool sleeps(void *gate)
-{
-    return atomic_load(&((struct relock_gate *)gate)->state) != 0;
-}
-
 static bool is_next_driver(void *arg)
 {
     bool drives;
@@ -163,17 +158,6 @@ static bool is_next_driver(void *arg)
     drives = asking[*(int *)arg].exchange.drives;
     relock_mutex_unlock(&lane->mutex);
     return drives;
-}
-
-/* Delays the thread that sleeps at this gate until its deadline, as a busy system would. A
- * thread that was about to sleep says so again, possibly late. */
-static void hold_up(struct relock_gate *gate)
-{
-    do {
-        assert_true(wait_until(sleeps, gate, SOON_MS));
-        atomic_store(&gate->state, 0);
-        let_pass(SENT_WITHIN_MS / 5);
-    } while (sleeps(gate));
 }
 
 static void end_posted(struct relock_posted *posted)
@@ -220,7 +204,7 @@ static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
     asking_has_answer(0);
     assert_true(script_played(script));
 
-    hold_up(&asking[2].exchange.gate);
+    asking_hold_up(2);
     script_answer(script, "$1\r\nb\r\n");
     assert_true(wait_until(is_next_driver, &held_up, SOON_MS));
     script_answer(script, "$1\r\nc\r\n");
@@ -248,7 +232,7 @@ static void a_thread_that_stops_to_drive_sends_for_the_next(void **state)
     asking_begin(0, 'a', 1, soon());
     deadline_ms = in_ms(slow_ms(2 * SENT_WITHIN_MS)); /* several steps come before it */
     asking_begin(1, 'b', 1, deadline_ms);
-    hold_up(&asking[1].exchange.gate);
+    asking_hold_up(1);
     script_answer(script, "$1\r\na\r\n");
     asking_has_answer(0);
     script_expect(script, "ECHO b");
@@ -269,7 +253,7 @@ static void a_thread_that_stops_to_drive_leaves_long_commands_to_the_next(void *
     asking_prepare(&asking[1], 'b', 1, in_ms(slow_ms(2 * SENT_WITHIN_MS)));
     asking[1].exchange.commands = (struct relock_text){many, sizeof(many)};
     asking_start(1);
-    hold_up(&asking[1].exchange.gate);
+    asking_hold_up(1);
     script_answer(script, "$1\r\na\r\n");
     asking_has_answer(0);
     asking_has_failed(1, false, "no answer in time");
