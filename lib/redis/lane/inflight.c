@@ -333,13 +333,12 @@ static bool fits(const struct relock_inflight *inflight, const struct redisReply
 }
 
 /* Those that have ended are in flight again, to fail. Returns RELOCK_E_CONN. */
-static int distrust(struct relock_inflight *inflight, const char *what,
-                    struct relock_exchange **ended)
+static int put_back(struct relock_inflight *inflight, struct relock_exchange **ended)
 {
     DL_CONCAT(*ended, inflight->exchanges);
     inflight->exchanges = *ended;
     *ended = NULL;
-    return relock_sync_conn_distrust(&inflight->conn, what);
+    return RELOCK_E_CONN;
 }
 
 int relock_inflight_wait(struct relock_inflight *inflight, uint64_t now_ms, uint64_t until_ms,
@@ -351,10 +350,11 @@ int relock_inflight_wait(struct relock_inflight *inflight, uint64_t now_ms, uint
 }
 
 int relock_inflight_take(struct relock_inflight *inflight, struct redisReply *reply,
-                         struct relock_exchange **ended)
+                         struct relock_exchange **ended, const char **doubt)
 {
     int r = RELOCK_OK;
 
+    *doubt = NULL;
     if (!reply)
         return let_leave(inflight, ended);
     while (r == RELOCK_OK) {
@@ -362,7 +362,8 @@ int relock_inflight_take(struct relock_inflight *inflight, struct redisReply *re
 
         if (!fits(inflight, reply)) {
             relock_reply_free(reply);
-            return distrust(inflight, RELOCK_REPLY_MISFIT, ended);
+            *doubt = RELOCK_REPLY_MISFIT;
+            return put_back(inflight, ended);
         }
         exchange = take_reply(inflight, reply);
         if (exchange)
@@ -371,7 +372,9 @@ int relock_inflight_take(struct relock_inflight *inflight, struct redisReply *re
             break;
         r = relock_wire_take(&inflight->conn.wire, &reply);
     }
-    if (r == RELOCK_OK && !relock_wire_is_quiet(&inflight->conn.wire))
-        return distrust(inflight, RELOCK_REPLY_UNASKED, ended);
+    if (r == RELOCK_OK && !relock_wire_is_quiet(&inflight->conn.wire)) {
+        *doubt = RELOCK_REPLY_UNASKED;
+        return put_back(inflight, ended);
+    }
     return r == RELOCK_AGAIN ? RELOCK_OK : r;
 }

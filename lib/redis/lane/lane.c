@@ -241,12 +241,13 @@ static uint64_t allow(struct relock_lane *lane, const struct relock_exchange *ow
 static int take_replies(struct relock_lane *lane, struct redisReply *reply,
                         struct relock_exchange **ended)
 {
+    const char *doubt;
     int r;
 
     relock_mutex_lock(&lane->mutex);
-    r = relock_inflight_take(&lane->inflight, reply, ended);
+    r = relock_inflight_take(&lane->inflight, reply, ended, &doubt);
     relock_mutex_unlock(&lane->mutex);
-    return r;
+    return doubt ? relock_sync_conn_distrust(&lane->inflight.conn, doubt) : r;
 }
 
 static int read_replies(struct relock_lane *lane, uint64_t now_ms, uint64_t until_ms,

@@ -133,12 +133,13 @@ int relock_inflight_wait(struct relock_inflight *inflight, uint64_t now_ms, uint
 /*
  * Takes this reply and all that have come with it. Puts the exchanges that have ended into
  * `*ended`, which is empty. Without a reply, those whose deadline has passed leave. If one does not
- * fit its command, or comes without one, none that came with it counts.
+ * fit its command, or comes without one, none that came with it counts. `*doubt` then says so, and
+ * the caller passes it to relock_sync_conn_distrust(), under no mutex; else it is NULL.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_NOMEM when the connection has failed.
  */
 int relock_inflight_take(struct relock_inflight *inflight, struct redisReply *reply,
-                         struct relock_exchange **ended);
+                         struct relock_exchange **ended, const char **doubt);
 
 /* Ends an orphan that is no longer in flight. */
 void relock_orphan_end(struct relock_exchange *exchange);
