@@ -170,17 +170,22 @@ static void has_to_queue(struct asking *at)
 static void with_tls_nothing_is_sent_beside_the_driver(void **state)
 {
     struct relock_wire *wire = &lane->inflight.conn.wire;
+    struct relock_exchange *own = &asking[0].exchange;
 
     (void)state;
 
+    asking_prepare(&asking[0], 'a', 1, soon());
+    asking_prepare(&asking[1], 'b', 1, soon());
+    own->deadline_ms = asking[0].deadline_ms;
     mark_as_driven(false);
     wire->tls = (struct relock_tls *)&server; /* some connection */
     relock_mutex_lock(&lane->mutex);
-    (void)relock_sending_allow(lane, NULL, relock_clock_now_ms());
+    DL_APPEND(lane->guarded.queue, own);
+    assert_int_equal(relock_sending_allow(lane, own, relock_clock_now_ms()), own->deadline_ms);
+    DL_DELETE(lane->guarded.queue, own);
     relock_mutex_unlock(&lane->mutex);
     wire->tls = NULL;
-    asking_prepare(&asking[0], 'a', 1, soon());
-    has_to_queue(&asking[0]);
+    has_to_queue(&asking[1]);
 }
 
 /* The thread that drives next has to look at the connection first. */
@@ -337,14 +342,26 @@ static void a_driver_waits_for_a_sender_before_it_closes_the_connection(void **s
     assert_int_equal(lane->inflight.conn.wire.fd, -1);
 }
 
+/* Returns when its deadline and the other time limits pass: long after the test fails. */
+static uint64_t one_drives_for_long(void)
+{
+    uint64_t long_ms = slow_ms(3 * SOON_MS), deadline_ms = in_ms(long_ms);
+
+    talk_as(&(struct relock_options){.command_timeout_ms = long_ms});
+    script_welcome(script, 7);
+    asking_send(0, 'a', deadline_ms);
+    return deadline_ms;
+}
+
 /* Nothing comes for the driver. The sender ends its wait. */
 static void a_sender_whose_socket_has_failed_ends_the_connection(void **state)
 {
+    uint64_t deadline_ms = one_drives_for_long();
+
     (void)state;
 
-    one_drives();
     assert_int_equal(shutdown(lane->inflight.conn.wire.fd, SHUT_WR), 0);
-    asking_prepare(&asking[1], 'b', 1, soon());
+    asking_prepare(&asking[1], 'b', 1, deadline_ms);
     asking_start(1);
     asking_has_failed(1, false, server.label);
     asking_has_failed(0, true, server.label);
@@ -363,12 +380,12 @@ static void fill(int fd)
 static void a_sender_whose_socket_is_full_ends_the_connection(void **state)
 {
     static const char why[] = "its socket took no further command";
+    uint64_t deadline_ms = one_drives_for_long();
 
     (void)state;
 
-    one_drives();
     fill(lane->inflight.conn.wire.fd);
-    asking_prepare(&asking[1], 'b', 1, soon());
+    asking_prepare(&asking[1], 'b', 1, deadline_ms);
     asking_start(1);
     asking_has_failed(1, false, why);
     asking_has_failed(0, true, why);
