@@ -32,6 +32,13 @@ int asking_teardown(void **state)
     return talk_end(state);
 }
 
+void asking_as(const struct relock_options *options)
+{
+    relock_lane_deinit(lane);
+    talk_as(options);
+    relock_lane_init(lane, &server);
+}
+
 /* ECHO of the letter, and of so many bytes more. */
 static size_t write_echo(char *to, size_t size, char letter, int padding)
 {

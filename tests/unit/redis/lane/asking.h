@@ -35,6 +35,9 @@ extern struct asking asking[N_ASKING];
 int asking_setup(void **state);
 int asking_teardown(void **state);
 
+/* As talk_as(), before anything is asked: the lane uses the label of its server. */
+void asking_as(const struct relock_options *options);
+
 void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms);
 void asking_prepare_padded(struct asking *at, char letter, unsigned n, int padding,
                            uint64_t deadline_ms);

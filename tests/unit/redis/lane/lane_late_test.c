@@ -135,7 +135,7 @@ static void no_answer_for_the_command_timeout_fails_exchanges_in_flight(void **s
     uint64_t limit_ms;
 
     (void)state;
-    talk_as(&(struct relock_options){.command_timeout_ms = slow_ms(SENT_WITHIN_MS)});
+    asking_as(&(struct relock_options){.command_timeout_ms = slow_ms(SENT_WITHIN_MS)});
     script_welcome(script, 7);
     limit_ms = in_ms(slow_ms(SENT_WITHIN_MS));
     asking_begin(0, 'a', 1, soon());

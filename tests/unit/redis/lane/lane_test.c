@@ -355,7 +355,7 @@ static void without_a_listener_all_exchanges_fail_unsent(void **state)
 {
     (void)state;
 
-    talk_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
+    asking_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
     asking_prepare(&asking[0], 'a', 1, soon());
     assert_int_equal(asking_ask(&asking[0]), RELOCK_E_CONN);
     assert_false(asking[0].exchange.sent);

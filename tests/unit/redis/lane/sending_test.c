@@ -347,7 +347,7 @@ static uint64_t one_drives_for_long(void)
 {
     uint64_t long_ms = slow_ms(3 * SOON_MS), deadline_ms = in_ms(long_ms);
 
-    talk_as(&(struct relock_options){.command_timeout_ms = long_ms});
+    asking_as(&(struct relock_options){.command_timeout_ms = long_ms});
     script_welcome(script, 7);
     asking_send(0, 'a', deadline_ms);
     return deadline_ms;
