@@ -80,8 +80,9 @@ struct relock_exchange {
     bool drives; /* its thread is the driver, or about to be */
 };
 
-/* Called under no mutex, on the thread that drives the lane. `answered`: the command has run; if
- * not, it may still run for as long as the server keeps its end of the connection. */
+/* Called under no mutex, on the thread that drives the lane or has just done so. `answered`: the
+ * command has run; if not, it may still run for as long as the server keeps its end of the
+ * connection. */
 typedef void relock_orphan_fn(void *arg, const struct relock_conn_id *conn_id, bool answered);
 
 /*
@@ -90,8 +91,8 @@ typedef void relock_orphan_fn(void *arg, const struct relock_conn_id *conn_id, b
  * dropped. It ends when that reply has come, or with the connection. The caller either drops it, or
  * adopts it and learns which of the two happened.
  *
- * Threads: adopt and drop by that caller, once; end by the driver of the lane. The second of the
- * two frees it.
+ * Threads: adopt and drop by that caller, once; end by the thread that took the reply. The second
+ * of the two frees it.
  */
 struct relock_orphan {
     struct relock_exchange exchange; /* in flight on the lane; `conn_id` is a reference */
