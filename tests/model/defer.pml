@@ -2,12 +2,14 @@
  * Deferred releases: last releases whose callers do not wait for the answer.
  *
  * N threads of one client try one lock, and whoever gets it releases it, over one lane. A release is
- * posted: the thread that drives the lane sends it, and any later driver reads the answer, or the
- * I/O thread does. The connection may break; then commands of it run later or never, until the
+ * posted: the thread that drives the lane sends it, or its caller does, while the driver waits for
+ * replies. Any later driver reads the answer, or the I/O thread does. The connection may break; then commands of it run later or never, until the
  * connection is killed. At the end the client is freed.
  *
  *   OWN     no try is refused because of a hold whose release had returned before the try began
  *   FREE    when the client is freed, Redis has none of its holds
+ *   SENDER  one thread at a time sends, or ends the connection
+ *   READS   a driver waits for replies only if its own command is on its way
  *   and each call returns, and each release ends: anything else is an invalid end state
  *
  * What stands for what:
@@ -16,7 +18,9 @@
  *                  relock_lane_post                      lib/redis/lane/lane.c
  *   await()        relock_defer_await, wait_once         lib/lock/call/defer.c
  *   answer()       on_answer, read_answer                lib/lock/call/defer.c
- *   drive()        drive_on, relock_inflight_receive     lib/redis/lane/lane.c inflight.c
+ *   send_beside()  relock_sending_beside                 lib/redis/lane/sending.c
+ *   claim()        relock_sending_claim                  lib/redis/lane/sending.c
+ *   drive()        drive_on, send_all, receive           lib/redis/lane/lane.c
  *   hand_over()    hand_over, send_posted, send_ahead    lib/redis/lane/lane.c
  *   fail_all()     fail_all, relock_inflight_fail        lib/redis/lane/lane.c inflight.c
  *   io             read_answers, relock_lane_read        lib/lock/call/defer.c redis/lane/lane.c
@@ -42,16 +46,23 @@
 #define BIT(n) (1 << (n))
 #define THREAD(n) (((n) - 1) / OPS)
 
-mtype = { TRY, REL };
+mtype = { TRY, REL, NOBODY, DRIVER, OTHER };
 
 byte holder;                       /* in Redis: the number of a hold; 0: none */
 
 /* the lane, under its mutex */
 chan queue = [ALL] of { mtype, byte };
 bool driven, drives[N];
+mtype sender = NOBODY;
+bool beside;                       /* others may send */
+bool claims, claim_gate;           /* the driver waits for the sender; it has sent */
+byte n_others;                     /* ghost: threads that send and do not drive */
 
-/* the driver's */
+/* added by the sender under the mutex; else the driver's */
 chan under_way = [ALL] of { mtype, byte };
+
+/* the sender's: added, and not written yet */
+chan out = [ALL] of { mtype, byte };
 
 /* the connection, and one that has ended: its commands may still run */
 bool broken;
@@ -97,10 +108,75 @@ inline run_script(op, n)
     fi
 }
 
+/* In an atomic step, which it interrupts to wait for another sender. */
+inline claim()
+{
+    beside = false;
+    if
+    :: sender == OTHER -> claims = true; claim_gate; claim_gate = false
+    :: else
+    fi;
+    sender = DRIVER;
+    assert(n_others == 0)                                    /* SENDER */
+}
+
+inline sending_end()
+{
+    if :: sender == DRIVER -> sender = NOBODY :: else fi
+}
+
+inline add(op_, n_)
+{
+    under_way!op_, n_; out!op_, n_
+}
+
+inline write_out()
+{
+    do
+    :: nempty(out) -> out?k, n; if :: !broken -> commands!k, n :: broken fi
+    :: empty(out) -> break
+    od;
+    n = 0; k = 0
+}
+
+/* A thread that does not drive. */
+inline begin_beside()
+{
+    assert(n_others == 0 && sender == NOBODY);
+    sender = OTHER; n_others++; sends = true
+}
+
+/* What came into the queue meanwhile, it sends too, once, as far as that may go. */
+inline send_beside()
+{
+    first = true;
+    do
+    :: atomic { assert(n_others == 1); write_out() };
+        atomic {
+            takes = false;
+            do
+            :: first && beside && !broken && nempty(queue) -> queue?k, n; add(k, n); takes = true
+            :: break
+            od;
+            first = false; n = 0; k = 0;
+            if :: broken -> beside = false :: true fi;
+            if
+            :: takes
+            :: !takes -> sender = NOBODY; n_others--;
+                if :: claims -> claims = false; claim_gate = true :: else fi;
+                break
+            fi
+        }
+    od;
+    sends = false; takes = false
+}
+
 /* The connection has ended: whatever is in it may run later. */
 inline fail_all()
 {
     atomic {
+        claim();
+        do :: out?_, _ :: empty(out) -> break od;
         do :: commands?k, n -> dead!k, n :: empty(commands) -> break od;
         do :: replies?k, n :: empty(replies) -> break od;
         do
@@ -130,17 +206,21 @@ inline fail_all()
     }
 }
 
-inline send_queue()
+/* Under the mutex. */
+inline take_queue()
 {
-    atomic {
-        do
-        :: nempty(queue) -> queue?k, n; under_way!k, n;
-            if :: !broken -> commands!k, n :: broken fi
-        :: empty(queue) -> break
-        od;
-        n = 0; k = 0
-    };
-    if :: broken -> fail_all() :: else fi
+    claim();
+    do
+    :: nempty(queue) -> queue?k, n; add(k, n)
+    :: empty(queue) -> break
+    od;
+    n = 0; k = 0
+}
+
+inline send_out()
+{
+    atomic { assert(sender == DRIVER && n_others == 0); write_out() };
+    if :: broken -> fail_all() :: true fi
 }
 
 /* Takes a reply, which has come. */
@@ -176,39 +256,57 @@ inline find_next()
 }
 
 /* Sends once for the next driver, but not on the I/O thread. */
-inline hand_over(sends)
+inline hand_over(sends_ahead)
 {
-    may_send = sends;
+    may_send = sends_ahead;
     do
     :: atomic {
             find_next();
-            may_send = may_send && next < N && empty(under_way) && nempty(queue);
+            waits = sender == OTHER;
+            may_send = may_send && next < N && !waits && empty(under_way) && nempty(queue);
             if
-            :: may_send -> next = 0
-            :: !may_send && next < N -> drives[next] = true; next = 0; break
+            :: may_send -> next = 0; claim()
+            :: !may_send && next < N -> drives[next] = true; next = 0; sending_end();
+                if :: empty(under_way) -> beside = false :: else fi;
+                break
 #ifdef BAD_QUEUE_IS_LEFT
-            :: next == N -> driven = false; next = 0; break
+            :: next == N -> driven = false; next = 0; sending_end(); beside = false; break
 #else
-            :: next == N && empty(queue) -> driven = false; next = 0; break
-            :: next == N && nempty(queue) -> next = 0
+            :: next == N && empty(queue) -> driven = false; next = 0; sending_end(); beside = false; break
+            :: next == N && nempty(queue) -> next = 0; claim()
 #endif
             fi
         };
-        send_queue();
-        may_send = false
-    od
+        if
+        :: waits
+        :: !waits -> atomic { take_queue() }; send_out(); may_send = false
+        fi
+    od;
+    waits = false; may_send = false
 }
+
+#define IS_QUEUED queue??[TRY, eval(number)]
 
 inline drive(t)
 {
     do
     :: ended[t] -> break
     :: !ended[t] ->
-        send_queue();
+        if                                                   /* send_all() */
+        :: added -> added = false; send_out()
+        :: atomic { !added && empty(under_way) -> take_queue() }; send_out()
+        :: atomic { !added && nempty(under_way) && nempty(queue) && (sender != OTHER || IS_QUEUED) -> take_queue() };
+            send_out()
+        :: !added && nempty(under_way) && (empty(queue) || (sender == OTHER && !IS_QUEUED))
+        fi;
         if
         :: ended[t]
-        :: !ended[t] && nempty(replies) -> take_reply()
-        :: !ended[t] && broken -> fail_all()
+        :: !ended[t] ->
+            atomic { sending_end(); beside = true; assert(!IS_QUEUED) };   /* READS */
+            if
+            :: nempty(replies) -> take_reply()
+            :: broken -> fail_all()
+            fi
         fi
     od;
     drives[t] = false;
@@ -220,7 +318,7 @@ inline await(seen)
 {
     do
     :: (seen & pending) == 0 -> break
-    :: atomic { (seen & pending) != 0 && !driven && nempty(under_way) -> driven = true };
+    :: atomic { (seen & pending) != 0 && !driven && nempty(under_way) -> driven = true; beside = false };
         if
         :: nempty(replies) -> take_reply()
         :: broken -> fail_all()
@@ -235,7 +333,7 @@ proctype thread(byte t)
     byte i, number, n, x, next;
     mtype k, op;
     short seen;
-    bool first, may_send;
+    bool first, may_send, waits, takes, sends, added;
 
     do
     :: i == OPS -> break
@@ -250,7 +348,16 @@ proctype thread(byte t)
         };
 #endif
         if
-        :: atomic { first = !driven; driven = true; drives[t] = first; queue!TRY, number };
+        :: atomic {                          /* relock_sending_enter() */
+                if
+                :: driven && sender == NOBODY && beside -> begin_beside(); add(TRY, number)
+                :: driven -> queue!TRY, number
+                :: !driven && sender == NOBODY -> driven = true; drives[t] = true; added = true;
+                    sender = DRIVER; add(TRY, number)
+                :: !driven -> driven = true; drives[t] = true; queue!TRY, number
+                fi
+            };
+            if :: sends -> send_beside() :: else fi;
             (drives[t] || ended[t]);
             if
             :: drives[t] -> drive(t)
@@ -261,10 +368,18 @@ proctype thread(byte t)
         if
         :: granted[t] ->
             atomic {                        /* post() */
-                pending = pending | BIT(number);
-                first = !driven; driven = true; queue!REL, number
+                pending = pending | BIT(number); first = false;
+                if
+                :: driven && sender == NOBODY && beside -> begin_beside(); add(REL, number)
+                :: driven -> queue!REL, number
+                :: !driven -> driven = true; first = true; queue!REL, number
+                fi
             };
-            if :: first -> hand_over(true) :: else fi;
+            if
+            :: sends -> send_beside()
+            :: !sends && first -> atomic { claim() }; hand_over(true)
+            :: else
+            fi;
             returned = returned | BIT(number)
         :: !granted[t] && refused_by[t] != 0 ->
             assert((seen & BIT(refused_by[t])) == 0)         /* OWN */
@@ -301,11 +416,11 @@ proctype io()                      /* lanes that no call uses */
 {
     byte n, x, next;
     mtype k, op;
-    bool may_send;
+    bool may_send, waits;
 end:
     do
 #ifndef BAD_NOBODY_READS
-    :: atomic { !driven && nempty(under_way) && (nempty(replies) || broken) -> driven = true };
+    :: atomic { !driven && nempty(under_way) && (nempty(replies) || broken) -> driven = true; beside = false };
         if
         :: nempty(replies) -> take_reply()
         :: empty(replies) && broken -> fail_all()
