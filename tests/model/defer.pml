@@ -318,7 +318,7 @@ inline await(seen)
 {
     do
     :: (seen & pending) == 0 -> break
-    :: atomic { (seen & pending) != 0 && !driven && nempty(under_way) -> driven = true; beside = false };
+    :: atomic { (seen & pending) != 0 && !driven && nempty(under_way) -> driven = true; claim() };
         if
         :: nempty(replies) -> take_reply()
         :: broken -> fail_all()
@@ -420,7 +420,7 @@ proctype io()                      /* lanes that no call uses */
 end:
     do
 #ifndef BAD_NOBODY_READS
-    :: atomic { !driven && nempty(under_way) && (nempty(replies) || broken) -> driven = true; beside = false };
+    :: atomic { !driven && nempty(under_way) && (nempty(replies) || broken) -> driven = true; claim() };
         if
         :: nempty(replies) -> take_reply()
         :: empty(replies) && broken -> fail_all()
