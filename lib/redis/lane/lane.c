@@ -190,8 +190,6 @@ static int open_conn(struct relock_lane *lane, const struct relock_exchange *own
 {
     struct relock_inflight *inflight = &lane->inflight;
 
-    if (!needs_conn(lane))
-        return RELOCK_OK; /* another thread has sent meanwhile */
     if (inflight->exchanges)
         relock_inflight_close(inflight);
     if (atomic_exchange(&lane->retired, false))
@@ -485,8 +483,19 @@ static void receive(struct relock_lane *lane, struct relock_exchange *own, int r
         end_all(lane, own, ended);
 }
 
-/* Connects, if it has to, and sends the queue. If another thread sends now, it leaves the queue to
- * that one or to the next reply, but for its own exchange, which has no reply to wake it. */
+/* Whether the driver sends the queue now. While another thread sends, the driver leaves the queue
+ * to that one, but not its own exchange, and not twice in a row: that thread may be past its look
+ * at the queue, or may not send what is there. */
+static bool has_to_send(struct relock_lane *lane, const struct relock_exchange *own)
+    RELOCK_REQUIRES(lane->mutex)
+{
+    bool may_leave = lane->guarded.sender == RELOCK_SENDER_OTHER && !own->queued;
+
+    lane->guarded.is_left = lane->guarded.queue && may_leave && !lane->guarded.is_left;
+    return lane->guarded.queue && !lane->guarded.is_left;
+}
+
+/* Connects, if it has to, and sends the queue. */
 static int send_all(struct relock_lane *lane, const struct relock_exchange *own, uint64_t *now_ms)
 {
     int r = RELOCK_OK;
@@ -500,8 +509,7 @@ static int send_all(struct relock_lane *lane, const struct relock_exchange *own,
         *now_ms = relock_clock_now_ms();
         relock_mutex_lock(&lane->mutex);
     }
-    if (r == RELOCK_OK && lane->guarded.queue &&
-        (own->queued || lane->guarded.sender != RELOCK_SENDER_OTHER))
+    if (r == RELOCK_OK && has_to_send(lane, own))
         takes = take_queue(lane, own, *now_ms);
     relock_mutex_unlock(&lane->mutex);
     return takes ? relock_inflight_send(&lane->inflight, *now_ms) : r;

@@ -153,7 +153,8 @@ struct relock_lane {
         struct relock_exchange *queue; /* not sent yet */
         bool driven;                   /* some thread is the driver, or about to be */
         bool only_takes;               /* the driver is the I/O thread, which sends nothing */
-        enum relock_sender sender;
+        bool is_left; /* the driver left the queue to another sender when it looked last */
+        enum relock_sender sender; /* which thread sends */
         uint64_t beside_until_ms;  /* until then, others may send while the driver reads */
         struct relock_gate *claim; /* of the driver, which waits until it may send; or NULL */
     } guarded;                     /* by mutex */
