@@ -289,48 +289,6 @@ static void the_io_thread_sends_nothing(void **state)
     dequeue(queued);
 }
 
-static bool is_claimed(void *arg)
-{
-    bool is;
-
-    (void)arg;
-    relock_mutex_lock(&lane->mutex);
-    is = lane->guarded.claim != NULL;
-    relock_mutex_unlock(&lane->mutex);
-    return is;
-}
-
-/* No reply to another command may be what it waits for. */
-static void a_driver_whose_command_is_unsent_waits_for_the_sender(void **state)
-{
-    struct relock_posted *posted = calloc(1, sizeof(*posted));
-
-    (void)state;
-
-    script_welcome(script, 7);
-    asking_begin(0, 'a', 1, soon());
-    script_answer(script, "$1\r\na\r\n");
-    asking_has_answer(0);
-    asking_prepare(&asking[0], 'p', 1, soon());
-    posted->exchange = asking[0].exchange;
-    posted->fn = end_posted;
-    assert_int_equal(relock_lane_post(lane, posted, soon()), RELOCK_OK);
-    script_expect(script, "ECHO p");
-    assert_true(script_played(script));
-
-    relock_mutex_lock(&lane->mutex);
-    lane->guarded.sender = RELOCK_SENDER_OTHER; /* as if this thread had not posted all of it */
-    relock_mutex_unlock(&lane->mutex);
-    asking_prepare(&asking[0], 'b', 1, soon());
-    actor_begin(asking[0].actor, asking_ask, &asking[0]);
-    assert_true(wait_until(is_claimed, NULL, SOON_MS));
-    relock_sending_beside(lane);
-    script_expect(script, "ECHO b");
-    assert_true(script_played(script));
-    script_answer(script, "$1\r\np\r\n$1\r\nb\r\n");
-    asking_has_answer(0);
-}
-
 /* No connection has ended that was never made. */
 static void why_there_is_no_connection_stays_for_the_next_driver(void **state)
 {
@@ -397,7 +355,6 @@ int main(void)
         ASKING_TEST(a_thread_that_stops_to_drive_sends_for_the_next),
         ASKING_TEST(a_thread_that_stops_to_drive_leaves_long_commands_to_the_next),
         ASKING_TEST(the_io_thread_sends_nothing),
-        ASKING_TEST(a_driver_whose_command_is_unsent_waits_for_the_sender),
         ASKING_TEST(why_there_is_no_connection_stays_for_the_next_driver),
         ASKING_TEST(without_a_listener_all_exchanges_fail_unsent),
         ASKING_TEST(a_retired_connection_is_emptied_and_then_left),

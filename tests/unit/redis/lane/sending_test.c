@@ -307,6 +307,32 @@ static void a_driver_waits_for_a_sender_before_it_sends_what_was_posted(void **s
     assert_int_equal(counted.result, RELOCK_OK);
 }
 
+/* No reply to another command may be what it waits for. */
+static void a_driver_whose_command_is_unsent_waits_for_the_sender(void **state)
+{
+    struct counted counted;
+
+    (void)state;
+
+    one_drives();
+    script_answer(script, "$1\r\na\r\n");
+    asking_has_answer(0);
+    assert_int_equal(post(&counted), RELOCK_OK);
+    asking_expect('p', false);
+    assert_true(script_played(script));
+
+    become_sender(); /* as if this thread had not posted all of it */
+    asking_prepare(&asking[0], 'b', 1, soon());
+    asking_start(0);
+    assert_true(wait_until(driver_waits_for_sender, NULL, SOON_MS));
+    relock_sending_beside(lane);
+    asking_expect('b', false);
+    assert_true(script_played(script));
+    script_answer(script, "$1\r\np\r\n$1\r\nb\r\n");
+    asking_has_answer(0);
+    assert_int_equal(counted.n_ends, 1);
+}
+
 /* ---- failures ------------------------------------------------------------------------------ */
 
 static void a_broken_connection_ends_what_was_sent_beside_the_driver(void **state)
@@ -409,6 +435,7 @@ int main(void)
         ASKING_TEST(a_posted_command_is_sent_beside_the_driver),
         ASKING_TEST(nothing_is_posted_while_the_io_thread_drives),
         ASKING_TEST(a_driver_waits_for_a_sender_before_it_sends_what_was_posted),
+        ASKING_TEST(a_driver_whose_command_is_unsent_waits_for_the_sender),
         ASKING_TEST(a_broken_connection_ends_what_was_sent_beside_the_driver),
         ASKING_TEST(a_driver_waits_for_a_sender_before_it_closes_the_connection),
         ASKING_TEST(a_sender_whose_socket_has_failed_ends_the_connection),
