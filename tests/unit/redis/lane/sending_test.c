@@ -240,7 +240,7 @@ static int post(struct counted *counted)
 
 static void a_posted_command_is_sent_beside_the_driver(void **state)
 {
-    struct counted counted;
+    static struct counted counted; /* a failing test leaves it in flight */
 
     (void)state;
 
@@ -259,7 +259,7 @@ static void a_posted_command_is_sent_beside_the_driver(void **state)
 /* It may not wait for a socket. */
 static void nothing_is_posted_while_the_io_thread_drives(void **state)
 {
-    struct counted counted;
+    static struct counted counted;
 
     (void)state;
 
@@ -288,7 +288,7 @@ static bool driver_waits_for_sender(void *arg)
 /* It would be left in the queue, and a driver that sends it at the same time would mix it up. */
 static void a_driver_waits_for_a_sender_before_it_sends_what_was_posted(void **state)
 {
-    struct counted counted;
+    static struct counted counted;
 
     (void)state;
 
@@ -310,7 +310,7 @@ static void a_driver_waits_for_a_sender_before_it_sends_what_was_posted(void **s
 /* No reply to another command may be what it waits for. */
 static void a_driver_whose_command_is_unsent_waits_for_the_sender(void **state)
 {
-    struct counted counted;
+    static struct counted counted;
 
     (void)state;
 
