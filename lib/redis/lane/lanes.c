@@ -52,9 +52,11 @@ void relock_spare_want(struct relock_spare *spare)
 
 /* ---- lanes and their users ------------------------------------------------------------------ */
 
-/* So many times more calls than lanes share two lanes; fewer share one, once they are half as many
- * again as lanes. README.md has the figures. */
-#define CROWD 4
+/* So many calls share one lane. README.md has the figures. */
+#define ONE_LANE_MAX 32
+
+/* More calls share this many in the end. */
+#define SHARED_MIN 2
 
 /* How long calls leave a lane alone whose connection is to be given away. */
 #define CLAIM_MS 200
@@ -155,26 +157,21 @@ static bool is_better(const struct slot *slot, const struct slot *than)
     return slot->n_users == 0 && slot->left_nth > than->left_nth;
 }
 
-/* With TLS, threads do not send while another one reads. */
-static unsigned n_shared_least(const struct relock_lanes *lanes, unsigned n_users)
-{
-    bool is_tls = relock_lane_server(&lanes->slots[0].lane)->tls;
-
-    return is_tls || n_users > CROWD * lanes->n ? 2 : 1;
-}
-
-/* Of how many lanes a further call may join one. The more calls share lanes, the fewer lanes they
- * share, so that batches grow: each call more than there are lanes takes two away. */
+/* Of how many lanes a further call may join one. If calls have to share lanes, a few share one. The
+ * more calls there are beyond that, the fewer lanes they share, so that batches grow: each call
+ * more than there are lanes takes two away. */
 static unsigned n_to_share(const struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     unsigned n_users = lanes->guarded.n_users + 1;
-    unsigned n_least = n_shared_least(lanes, n_users);
+    bool is_tls = relock_lane_server(&lanes->slots[0].lane)->tls;
     unsigned n_away;
 
     if (n_users <= lanes->n)
         return lanes->n;
+    if (n_users <= ONE_LANE_MAX && !is_tls) /* with TLS, a thread does not send beside another */
+        return 1;
     n_away = 2 * (n_users - lanes->n);
-    return n_away + n_least < lanes->n ? lanes->n - n_away : n_least;
+    return n_away + SHARED_MIN < lanes->n ? lanes->n - n_away : SHARED_MIN;
 }
 
 /* Whether a call joins this lane only if all others are to be avoided, too. */
