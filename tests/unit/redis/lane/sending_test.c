@@ -56,12 +56,22 @@ static void each_of_several_senders_gets_its_own_reply(void **state)
 }
 
 /* As a thread that sends beside the driver, until it calls relock_sending_beside(). */
+static bool becomes_sender(void *arg)
+{
+    bool becomes;
+
+    (void)arg;
+    relock_mutex_lock(&lane->mutex);
+    becomes = lane->guarded.sender == RELOCK_SENDER_NONE;
+    if (becomes)
+        lane->guarded.sender = RELOCK_SENDER_OTHER;
+    relock_mutex_unlock(&lane->mutex);
+    return becomes;
+}
+
 static void become_sender(void)
 {
-    relock_mutex_lock(&lane->mutex);
-    assert_int_equal(lane->guarded.sender, RELOCK_SENDER_NONE);
-    lane->guarded.sender = RELOCK_SENDER_OTHER;
-    relock_mutex_unlock(&lane->mutex);
+    assert_true(wait_until(becomes_sender, NULL, SOON_MS));
 }
 
 static void what_comes_while_a_thread_sends_is_sent_by_it_too(void **state)
@@ -333,6 +343,38 @@ static void a_driver_whose_command_is_unsent_waits_for_the_sender(void **state)
     assert_int_equal(counted.n_ends, 1);
 }
 
+static bool queue_is_left(void *arg)
+{
+    bool is_left;
+
+    (void)arg;
+    relock_mutex_lock(&lane->mutex);
+    is_left = lane->guarded.is_left;
+    relock_mutex_unlock(&lane->mutex);
+    return is_left;
+}
+
+/* That thread may not be able to send what is there. */
+static void a_driver_leaves_the_queue_to_a_sender_once(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    asking_begin(0, 'a', 3, soon());
+    become_sender();
+    asking_begin(1, 'b', 1, soon());
+    script_answer(script, "$1\r\na\r\n");
+    assert_true(wait_until(queue_is_left, NULL, SOON_MS));
+    script_answer(script, "$1\r\na\r\n");
+    assert_true(wait_until(driver_waits_for_sender, NULL, SOON_MS));
+    relock_sending_beside(lane);
+    asking_expect('b', false);
+    assert_true(script_played(script));
+    script_answer(script, "$1\r\na\r\n$1\r\nb\r\n");
+    asking_has_answer(0);
+    asking_has_answer(1);
+}
+
 /* ---- failures ------------------------------------------------------------------------------ */
 
 static void a_broken_connection_ends_what_was_sent_beside_the_driver(void **state)
@@ -436,6 +478,7 @@ int main(void)
         ASKING_TEST(nothing_is_posted_while_the_io_thread_drives),
         ASKING_TEST(a_driver_waits_for_a_sender_before_it_sends_what_was_posted),
         ASKING_TEST(a_driver_whose_command_is_unsent_waits_for_the_sender),
+        ASKING_TEST(a_driver_leaves_the_queue_to_a_sender_once),
         ASKING_TEST(a_broken_connection_ends_what_was_sent_beside_the_driver),
         ASKING_TEST(a_driver_waits_for_a_sender_before_it_closes_the_connection),
         ASKING_TEST(a_sender_whose_socket_has_failed_ends_the_connection),
