@@ -11,7 +11,8 @@
  *                   relock_wire_send_beside, relock_inflight_note_sent        wire.c, inflight.c
  *   claim()         relock_sending_claim                                      sending.c
  *   allow()         relock_sending_allow                                      sending.c
- *   drive()         drive, pass_by, send_all, receive, read_replies           lane.c
+ *   drive()         drive, pass_by, send_all, has_to_send, receive, read_replies
+ *                                                                             lane.c
  *   take_queue()    take_queue, relock_sending_take                           lane.c, sending.c
  *   add(), send_out(), be_orphan()
  *                   relock_inflight_add, relock_inflight_send, let_leave      inflight.c
@@ -535,13 +536,14 @@ inline drive(own)
             open_conn(own);
             atomic { if :: !fail && !again && nempty(queue) -> take_queue(own) :: else fi }
         :: atomic { !added && nempty(under_way) ->
-                if
+                if                                              /* has_to_send() */
+                :: nempty(queue) -> take_queue(own)
+                :: empty(queue)
 #ifdef BAD_LEAVES_ITS_OWN_TO_OTHERS
-                :: nempty(queue) && sender != OTHER -> take_queue(own)
+                :: sender == OTHER
 #else
-                :: nempty(queue) && (sender != OTHER || queued[own]) -> take_queue(own)
+                :: sender == OTHER && !queued[own]
 #endif
-                :: else
                 fi }
         fi;
         if :: takes -> send_out() :: else fi;
