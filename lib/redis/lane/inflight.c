@@ -233,12 +233,16 @@ static int let_leave(struct relock_inflight *inflight, struct relock_exchange **
 
 /* ---- sending and receiving ----------------------------------------------------------------- */
 
-uint64_t relock_inflight_leaves_ms(const struct relock_exchange *exchange, uint64_t now_ms)
+/* Its time limit, if it is sent now. */
+static uint64_t limited_ms(const struct relock_exchange *exchange, uint64_t now_ms)
 {
-    if (exchange->is_posted)
-        return RELOCK_NEVER;
     return relock_clock_later(relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS),
                               exchange->deadline_ms);
+}
+
+uint64_t relock_inflight_leaves_ms(const struct relock_exchange *exchange, uint64_t now_ms)
+{
+    return exchange->is_posted ? RELOCK_NEVER : limited_ms(exchange, now_ms);
 }
 
 void relock_inflight_add(struct relock_inflight *inflight, struct relock_exchange *exchange,
@@ -252,8 +256,7 @@ void relock_inflight_add(struct relock_inflight *inflight, struct relock_exchang
         relock_conn_id_kill(exchange->kills, conn->login.conn_id, out);
     else
         relock_buffer_append(out, exchange->commands.data, exchange->commands.len);
-    exchange->leave_ms =
-        relock_clock_later(relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS), exchange->deadline_ms);
+    exchange->leave_ms = limited_ms(exchange, now_ms);
     exchange->limit_ms = relock_clock_after(now_ms, conn->server->command_timeout_ms);
     exchange->sent = true;
     inflight->n_unanswered += exchange->commands.len;

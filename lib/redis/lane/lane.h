@@ -127,9 +127,10 @@ struct relock_posted {
  * wait is still a real attempt. */
 #define RELOCK_ANSWER_MIN_MS 50
 
-/* What is in flight over a connection. */
+/* A connection and the exchanges in flight over it. */
 struct relock_inflight {
-    struct relock_sync_conn conn; /* the driver only; its output buffer: the sender only */
+    struct relock_sync_conn
+        conn; /* the driver only; the sender uses its socket and output buffer */
 
     /* under the mutex of the lane; or the driver's, while it is the sender, too */
     struct relock_exchange *exchanges; /* and orphans, and those posted */

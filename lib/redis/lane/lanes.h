@@ -1,10 +1,11 @@
 /*
  * Lanes - the lanes to a server, of which each call joins one
  *
- * As many calls as there are lanes have one each. More calls share them, and the more calls there
- * are, the fewer lanes they join: the server answers large batches with less work. A call that
- * holds up the commands behind it (WAIT) joins a lane alone. While a lane cannot connect, calls
- * join those that can.
+ * As many calls as there are lanes have one each. More calls, up to 32, share one lane; beyond
+ * that, the more calls there are, the fewer lanes they join, at least two: the server answers
+ * several commands of one connection with less work. With TLS, this is so from the first call on
+ * that has no lane of its own. A call that holds up the commands behind it (WAIT) joins a lane
+ * alone. While a lane cannot connect, calls join those that can.
  *
  * The server, or the system, may accept no further connection: maxclients is reached, no descriptor
  * is left, a firewall drops it. Then calls and renewals have to share the connections that exist.

@@ -28,7 +28,7 @@ struct relock_peer;
  * On many machines, to sleep and to be woken takes longer than a round trip to a near server. So a
  * thread retries its socket for up to RELOCK_SPIN_NS where this has turned out to be faster. Each
  * connection compares how long its waits take with retries and without, and tries the slower way
- * now and then. Threads spin only while fewer of them wait for replies than the process has
+ * now and then. Threads spin only while fewer drivers wait for replies than the process has
  * processors, which leaves one for the server or for other work. The number of waiting threads
  * belongs to the process.
  */
@@ -161,7 +161,7 @@ void relock_inflight_close(struct relock_inflight *inflight);
  * one sender at a time; what comes meanwhile waits in the queue.
  */
 
-/* What the thread of an exchange does next. */
+/* The next step of the thread of an exchange. */
 enum relock_part {
     RELOCK_PART_WAIT,  /* the exchange is in the queue: it waits at the gate */
     RELOCK_PART_SEND,  /* the exchange is in flight: it calls relock_sending_beside(), then waits */

@@ -6,13 +6,12 @@
  *     NONE      DRIVER    the driver has something to send, or to look at the connection
  *               OTHER     a thread comes while the driver waits for replies
  *     DRIVER    NONE      it waits for replies, or stops to drive
- *     OTHER     NONE      it has sent
- *               DRIVER    it has sent, and the driver waits for that
+ *     OTHER     NONE      it has sent; a driver that waits for the turn is woken, and takes it
  *
- * What a thread sends beside the driver, it adds to those in flight before: in the order in which
- * the server gets the commands. So the driver knows of each reply which command it answers. The
- * driver sleeps until a reply comes, or until the first of those in flight has to leave. Whatever
- * would have to leave before that waits in the queue, for the driver.
+ * A thread adds exchanges to those in flight before it sends them, so that these are in the order
+ * in which the server gets the commands. So the driver knows of each reply which command it
+ * answers. The driver sleeps until a reply comes, or until the first of those in flight has to
+ * leave. An exchange that would have to leave before that waits in the queue, for the driver.
  */
 #include "redis/lane/lane.h"
 #include "redis/lane/private.h"
