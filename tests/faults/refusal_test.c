@@ -5,6 +5,8 @@
  */
 #include "faults.h"
 
+#include "support/line.h"
+
 #include <string.h>
 
 #define LEASE_MS 3000
@@ -133,6 +135,30 @@ static void unlock_is_made_up_for(struct faults *t, const struct trouble *troubl
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
 }
 
+/* Otherwise a client that waits no more would stand in the line. */
+static void departure_is_made_up_for(struct faults *t, const struct trouble *trouble)
+{
+    struct relock_lock *held = fixture_lock(t->f, line_client(t->f), "orders");
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct proxy_rule *departure = proxy_next(t->proxy, PROXY_PASS, "line_leave 1 orders");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_acquire(waiting, lock, &how);
+    assert_true(line_wait(t->f, 1));
+    trouble->begin(t);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    assert_int_equal(proxy_fate(departure), PROXY_ANSWERED);
+    assert_true(proxy_counts(t->proxy, trouble->code, 1));
+    trouble->end(t);
+    assert_true(line_wait(t->f, 0));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    relock_cancel_free(how.cancel);
+}
+
 static bool has_failed_to_renew(void *client)
 {
     return stats_of(client).renewal_failures > 0;
@@ -167,6 +193,11 @@ static void a_server_that_stays_busy_refuses(void **state)
 static void an_unlock_that_a_busy_server_refused_is_completed_later(void **state)
 {
     unlock_is_made_up_for(*state, &busy);
+}
+
+static void a_departure_that_a_busy_server_refused_is_repeated(void **state)
+{
+    departure_is_made_up_for(*state, &busy);
 }
 
 static void a_hold_survives_a_busy_server(void **state)
@@ -295,6 +326,11 @@ static void an_unlock_that_a_replica_refused_is_completed_later(void **state)
     unlock_is_made_up_for(*state, &readonly);
 }
 
+static void a_departure_that_a_replica_refused_is_repeated(void **state)
+{
+    departure_is_made_up_for(*state, &readonly);
+}
+
 static void a_hold_survives_a_master_that_is_a_replica_for_a_while(void **state)
 {
     hold_survives_it(*state, &readonly);
@@ -313,6 +349,11 @@ static void a_replica_that_stays_without_its_master_refuses(void **state)
 static void an_unlock_that_a_replica_without_its_master_refused_is_completed_later(void **state)
 {
     unlock_is_made_up_for(*state, &masterdown);
+}
+
+static void a_departure_that_a_replica_without_its_master_refused_is_repeated(void **state)
+{
+    departure_is_made_up_for(*state, &masterdown);
 }
 
 static void a_hold_survives_a_replica_without_its_master(void **state)
@@ -339,6 +380,7 @@ int main(void)
         REFUSAL_TEST(a_busy_server_is_waited_for),
         REFUSAL_TEST(a_server_that_stays_busy_refuses),
         REFUSAL_TEST(an_unlock_that_a_busy_server_refused_is_completed_later),
+        REFUSAL_TEST(a_departure_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(a_hold_survives_a_busy_server),
         REFUSAL_TEST(a_kill_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(settling_repeats_a_kill_that_a_busy_server_refused),
@@ -346,10 +388,12 @@ int main(void)
         REFUSAL_TEST(a_replica_that_becomes_master_is_waited_for),
         REFUSAL_TEST(a_replica_that_stays_one_refuses),
         REFUSAL_TEST(an_unlock_that_a_replica_refused_is_completed_later),
+        REFUSAL_TEST(a_departure_that_a_replica_refused_is_repeated),
         REFUSAL_TEST(a_hold_survives_a_master_that_is_a_replica_for_a_while),
         REFUSAL_TEST(a_replica_without_its_master_is_waited_for),
         REFUSAL_TEST(a_replica_that_stays_without_its_master_refuses),
         REFUSAL_TEST(an_unlock_that_a_replica_without_its_master_refused_is_completed_later),
+        REFUSAL_TEST(a_departure_that_a_replica_without_its_master_refused_is_repeated),
         REFUSAL_TEST(a_hold_survives_a_replica_without_its_master),
     };
 

@@ -264,6 +264,7 @@ struct relock_client {
         bool has_no_line;                /* the user may not use lines, and that was logged */
         struct relock_outbox leaving;    /* takes the client out of lines; also echo.c */
         struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
+        struct relock_timer leave_retry;           /* or when this is due */
         struct relock_outbox commands;             /* of asynchronous calls, and of layers above */
         struct relock_async_command *paused;       /* put off, sorted by their holds */
 

@@ -22,6 +22,7 @@
 #include "lock/wake/listener.h"
 #include "lock/wake/outbox.h"
 #include "lock/wake/private.h"
+#include "redis/server/reply.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@
 
 /* After so long, the client behind the first one asks once: the first one may be silent, too. */
 #define SECOND_MS 250
+
+#define LEAVE_AGAIN_MS 100 /* after a server refused it for now, or without memory */
 
 /* ---- standing ------------------------------------------------------------------------------ */
 
@@ -276,23 +279,46 @@ static bool write_leave(const struct relock_outbox_entry *entry, struct relock_r
     return true;
 }
 
+/* When a departure that was not taken is repeated: RELOCK_NEVER: with the next connection; 0: not
+ * at all. */
+static uint64_t leave_again_ms(int result, const struct redisReply *reply)
+{
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+    enum relock_refusal refusal = error ? relock_refusal_of(error) : RELOCK_REFUSED;
+
+    if (result == RELOCK_E_CONN || refusal == RELOCK_REFUSED_HERE)
+        return RELOCK_NEVER;
+    if (result == RELOCK_E_NOMEM || refusal == RELOCK_REFUSED_FOR_NOW ||
+        refusal == RELOCK_REFUSED_MOVED)
+        return relock_clock_in(LEAVE_AGAIN_MS);
+    return 0;
+}
+
+/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
+RELOCK_UNCHECKED static void leave_again(struct relock_timer *timer, uint64_t now_ms)
+{
+    (void)now_ms;
+    relock_line_leave_again(RELOCK_CONTAINER(struct relock_client, guarded.leave_retry, timer));
+}
+
 static void on_left(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                     const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
     struct leave *leave = leave_of(entry);
     struct relock_resource *resource =
         relock_resources_find(client, leave->name, leave->len, leave->side);
+    uint64_t due_ms = leave_again_ms(result, reply);
 
-    (void)reply;
-    if (result == RELOCK_E_CONN) {
+    if (due_ms > 0) {
         DL_APPEND(client->guarded.leaving_later, entry);
+        client->guarded.leave_retry.fire = leave_again;
+        if (due_ms != RELOCK_NEVER)
+            relock_client_set_timer(client, &client->guarded.leave_retry, due_ms);
         return;
     }
     /* If somebody waits again, the client may have left for the wrong wait. */
     if (resource && relock_listeners_await(resource))
         relock_line_ask_again(client, resource);
-    else if (resource && resource->contention && result == RELOCK_E_NOMEM)
-        be_first(client, resource, relock_clock_in(LISTEN_MS)); /* to leave then */
     free(leave);
 }
 

@@ -2,6 +2,8 @@
 #include "one_place.h"
 #include "redis/server/script.h"
 
+#include <hiredis/hiredis.h>
+#include <stdio.h>
 #include <string.h>
 
 static void a_client_leaves_with_its_last_waiter(void **state)
@@ -70,12 +72,25 @@ static void a_departure_names_the_lock_and_the_entry(void **state)
 }
 
 /* Takes the departure out of the outbox, as if it were sent, and answers it. */
-static void answer(int result)
+static void answer_with(int result, const struct redisReply *reply)
 {
     struct relock_outbox_entry *entry = client.guarded.leaving.posted;
 
     DL_DELETE(client.guarded.leaving.posted, entry);
-    entry->ops->answer(&client, entry, result, NULL);
+    entry->ops->answer(&client, entry, result, reply);
+}
+
+static void answer(int result)
+{
+    answer_with(result, NULL);
+}
+
+static void refuse(const char *error)
+{
+    char text[100] = "";
+
+    (void)snprintf(text, sizeof(text), "%s", error);
+    answer_with(RELOCK_E_SERVER, &(struct redisReply){.type = REDIS_REPLY_ERROR, .str = text});
 }
 
 /* A try that was granted has sent no entry. */
@@ -110,6 +125,49 @@ static void a_departure_without_an_answer_is_repeated_with_the_next_connection(v
     assert_null(posted());
 }
 
+/* The I/O thread connects again. */
+static void a_departure_that_a_replica_refused_is_repeated_with_the_next_connection(void **state)
+{
+    (void)state;
+
+    leave();
+    refuse("READONLY You can't write against a read only replica.");
+    assert_null(posted());
+    assert_false(has_timer());
+    relock_line_leave_again(&client);
+    assert_non_null(posted());
+    answer(RELOCK_OK);
+}
+
+static void a_departure_that_was_refused_for_now_is_repeated_after_a_while(void **state)
+{
+    static const char *const errors[] = {"BUSY Redis is busy running a script.",
+                                         "LOADING Redis is loading the dataset in memory",
+                                         "CLUSTERDOWN The cluster is down", "MOVED 1 127.0.0.1:1"};
+
+    (void)state;
+    leave();
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+        refuse(errors[i]);
+        assert_null(posted());
+        assert_int_equal(resource->retry, RELOCK_RETRY_NONE);
+        assert_true(fire_next());
+        assert_non_null(posted());
+    }
+    answer(RELOCK_OK);
+}
+
+static void a_departure_that_was_refused_for_good_is_not_repeated(void **state)
+{
+    (void)state;
+
+    leave();
+    refuse("NOPERM this user has no permissions to run the 'evalsha' command");
+    relock_line_leave_again(&client);
+    assert_null(posted());
+    assert_false(has_timer());
+}
+
 static void a_waiter_asks_after_a_departure(void **state)
 {
     (void)state;
@@ -128,13 +186,12 @@ static void a_departure_without_memory_is_repeated_after_a_while(void **state)
 {
     (void)state;
 
-    relock_resource_dequeue(resource, &waiter);
     leave();
     answer(RELOCK_E_NOMEM);
     assert_null(posted());
     assert_true(fire_next());
     assert_non_null(posted());
-    assert_int_equal(is_now(), RELOCK_LINE_LEFT);
+    answer(RELOCK_OK);
 }
 
 int main(void)
@@ -146,6 +203,9 @@ int main(void)
         LINE_TEST(a_departure_names_the_lock_and_the_entry),
         LINE_TEST(a_grant_without_an_entry_leaves_the_line),
         LINE_TEST(a_departure_without_an_answer_is_repeated_with_the_next_connection),
+        LINE_TEST(a_departure_that_a_replica_refused_is_repeated_with_the_next_connection),
+        LINE_TEST(a_departure_that_was_refused_for_now_is_repeated_after_a_while),
+        LINE_TEST(a_departure_that_was_refused_for_good_is_not_repeated),
         LINE_TEST(a_waiter_asks_after_a_departure),
         LINE_TEST(a_departure_without_memory_is_repeated_after_a_while),
     };
