@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 struct relock_tls;
-struct ssl_st;
 
 /* ---- tls ------------------------------------------------------------------------------------- */
 
@@ -33,19 +32,6 @@ struct ssl_st;
  *
  * Threads: its user.
  */
-
-/*
- * Turns a failure of OpenSSL into a result and a text that suggests a remedy. On the thread in
- * which OpenSSL has failed, before its next call.
- *
- * `was_asked`: the server has asked for a client certificate. `name`: what the server's certificate
- * must name.
- *
- * Returns RELOCK_E_AUTH if one side rejects the certificate of the other, or the lack of one;
- * RELOCK_E_NOMEM; else RELOCK_E_CONN.
- */
-int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
-                     char why[RELOCK_WHY_MAX]);
 
 /* Before the handshake. The server has a TLS context. Returns NULL when out of memory. */
 struct relock_tls *relock_tls_new(const struct relock_server *server);

@@ -99,8 +99,18 @@ static int explain_alert(const struct ssl_st *ssl, unsigned long error, bool was
     return RELOCK_E_CONN;
 }
 
-int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
-                     char why[RELOCK_WHY_MAX])
+/*
+ * Turns a failure of OpenSSL into a result and a text that suggests a remedy. On the thread in
+ * which OpenSSL has failed, before its next call.
+ *
+ * `was_asked`: the server has asked for a client certificate. `name`: what the server's certificate
+ * must name.
+ *
+ * Returns RELOCK_E_AUTH if one side rejects the certificate of the other, or the lack of one;
+ * RELOCK_E_NOMEM; else RELOCK_E_CONN.
+ */
+static int explain_failure(const struct ssl_st *ssl, const char *name, bool was_asked,
+                           char why[RELOCK_WHY_MAX])
 {
     unsigned long error = ERR_peek_error();
     const char *text = ERR_reason_error_string(error);
@@ -225,7 +235,7 @@ static int explain_end(struct relock_tls *tls, int err)
 static int explain_error(struct relock_tls *tls)
 {
     int r =
-        relock_tls_error(tls->ssl, relock_tls_context_name(tls->context), tls->was_asked, tls->why);
+        explain_failure(tls->ssl, relock_tls_context_name(tls->context), tls->was_asked, tls->why);
 
     return r == RELOCK_E_AUTH && tls->has_read ? RELOCK_E_CONN : r;
 }
