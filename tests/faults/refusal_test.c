@@ -159,6 +159,53 @@ static void departure_is_made_up_for(struct faults *t, const struct trouble *tro
     relock_cancel_free(how.cancel);
 }
 
+/* Otherwise the client would have no inbox until the connection ends. */
+static void a_subscription_that_a_busy_server_refused_is_repeated(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *held = fixture_lock(t->f, line_client(t->f), "orders");
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
+    struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_lock(waiting, lock);
+    assert_true(proxy_met(subscribe, 1));
+    faults_be_busy(t);
+    proxy_let_go(subscribe);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+    assert_true(line_wait(t->f, 1));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_gets_in(waiting, lock);
+}
+
+/* Otherwise the server would have the subscription until the connection ends. */
+static void an_unsubscribe_that_a_busy_server_refused_is_made_up_for(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *held = fixture_lock(t->f, line_client(t->f), "orders");
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct proxy_rule *unsubscribe = proxy_next(t->proxy, PROXY_HOLD, "UNSUBSCRIBE");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_acquire(waiting, lock, &how);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    assert_true(proxy_met(unsubscribe, 1));
+    faults_be_busy(t);
+    proxy_let_go(unsubscribe);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 0));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    relock_cancel_free(how.cancel);
+}
+
 static bool has_failed_to_renew(void *client)
 {
     return stats_of(client).renewal_failures > 0;
@@ -381,6 +428,8 @@ int main(void)
         REFUSAL_TEST(a_server_that_stays_busy_refuses),
         REFUSAL_TEST(an_unlock_that_a_busy_server_refused_is_completed_later),
         REFUSAL_TEST(a_departure_that_a_busy_server_refused_is_repeated),
+        REFUSAL_TEST(a_subscription_that_a_busy_server_refused_is_repeated),
+        REFUSAL_TEST(an_unsubscribe_that_a_busy_server_refused_is_made_up_for),
         REFUSAL_TEST(a_hold_survives_a_busy_server),
         REFUSAL_TEST(a_kill_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(settling_repeats_a_kill_that_a_busy_server_refused),

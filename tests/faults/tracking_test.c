@@ -252,6 +252,34 @@ static void a_loss_without_a_pipeline_is_found_when_there_is_one(void **state)
     assert_lost(t, lock);
 }
 
+/* The server tracks again when it is busy no more. Without that, only the next renewal would find
+ * the loss. */
+static void assert_tracked_after_a_refusal(struct faults *t, const char *words)
+{
+    struct proxy_rule *command = proxy_next(t->proxy, PROXY_HOLD, words);
+    struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(command, 1));
+    faults_be_busy(t);
+    proxy_let_go(command);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+    probe_int(t->f->probe, "DEL orders");
+    assert_lost(t, lock);
+    assert_int_equal(log_count(t->f->log, "CLIENT TRACKING"), 0);
+}
+
+static void tracking_that_a_busy_server_refused_is_turned_on_later(void **state)
+{
+    assert_tracked_after_a_refusal(*state, "CLIENT TRACKING");
+}
+
+static void a_tracked_command_that_a_busy_server_refused_is_repeated(void **state)
+{
+    assert_tracked_after_a_refusal(*state, "CLIENT CACHING");
+}
+
 /* A check that wrote would be a change for the other one, and so on for ever. The writes must be a
  * millisecond apart: else the lease has not become shorter. */
 static void two_readers_do_not_answer_each_other(void **state)
@@ -423,6 +451,8 @@ int main(void)
         FAULT_TEST(a_report_before_the_reply_to_a_check_counts),
         FAULT_TEST(a_loss_without_a_subscriber_is_found_when_there_is_one),
         FAULT_TEST(a_loss_without_a_pipeline_is_found_when_there_is_one),
+        FAULT_TEST(tracking_that_a_busy_server_refused_is_turned_on_later),
+        FAULT_TEST(a_tracked_command_that_a_busy_server_refused_is_repeated),
         FAULT_TEST(two_readers_do_not_answer_each_other),
         FAULT_TEST(a_report_before_the_reply_to_a_waiter_counts),
         FAULT_TEST(a_lock_that_is_free_when_it_is_read_is_a_signal),

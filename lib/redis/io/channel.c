@@ -77,22 +77,20 @@ void relock_channel_begin(struct relock_channel *channel, bool is_first)
 
 static void send_unsubscribe(struct relock_pubsub *pubsub, const struct relock_channel *channel)
 {
-    const struct relock_pubsub_words *words = words_of(channel);
-    struct relock_unsubscription *unsubscription =
-        words->may_end ? malloc(sizeof(*unsubscription) + channel->len) : NULL;
+    struct relock_unsubscription *unsubscription = malloc(sizeof(*unsubscription) + channel->len);
 
-    if (words->may_end && !unsubscription) {
+    if (!unsubscription) {
         relock_async_conn_fail(&pubsub->conn, "out of memory for a command");
         return;
     }
-    if (!send_command(pubsub, words->unsubscribe, channel)) {
+    if (!send_command(pubsub, words_of(channel)->unsubscribe, channel)) {
         free(unsubscription);
-    } else if (unsubscription) {
-        unsubscription->nth = pubsub->conn.n_sent;
-        unsubscription->len = channel->len;
-        memcpy(unsubscription->name, channel->name, channel->len);
-        DL_APPEND(pubsub->unsubscriptions, unsubscription);
+        return;
     }
+    unsubscription->nth = pubsub->conn.n_sent;
+    unsubscription->len = channel->len;
+    memcpy(unsubscription->name, channel->name, channel->len);
+    DL_APPEND(pubsub->unsubscriptions, unsubscription);
 }
 
 void relock_channel_drop(struct relock_channel *channel)
@@ -205,15 +203,23 @@ void relock_channel_leave_node(struct relock_channel *channel)
 
 /* ---- replies and messages ------------------------------------------------------------------ */
 
+/* Whether the next command to be answered is an UNSUBSCRIBE. */
+static bool is_leaving(const struct relock_pubsub *pubsub)
+{
+    const struct relock_unsubscription *first = pubsub->unsubscriptions;
+
+    return first && first->nth == pubsub->conn.n_answered + 1;
+}
+
 /* A command has its reply: returns the channel if it was the last SUBSCRIBE of one. `proves`: see
  * relock_async_conn_answered. */
 static struct relock_channel *take_answer(struct relock_pubsub *pubsub, bool proves)
 {
-    struct relock_unsubscription *first = pubsub->unsubscriptions;
+    struct relock_unsubscription *first = is_leaving(pubsub) ? pubsub->unsubscriptions : NULL;
     struct relock_channel *at;
 
     relock_async_conn_answered(&pubsub->conn, proves);
-    if (first && first->nth == pubsub->conn.n_answered) {
+    if (first) {
         DL_DELETE(pubsub->unsubscriptions, first);
         free(first);
         return NULL;
@@ -275,20 +281,37 @@ static void redirect(struct relock_channel *channel, const char *error)
     }
 }
 
+/* The next connection has the subscriptions that it is to have, and the server takes its login when
+ * it takes other commands, too. */
+static void reconnect(struct relock_pubsub *pubsub, const char *error)
+{
+    char why[RELOCK_WHY_MAX];
+
+    relock_explain(why, NULL, error);
+    relock_async_conn_fail(&pubsub->conn, why);
+}
+
 static void on_error(struct relock_pubsub *pubsub, const char *error)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
-    struct relock_channel *channel = take_answer(pubsub, refusal != RELOCK_REFUSED_MOVED);
+    bool is_for_now = refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE;
     bool is_in_cluster = pubsub->topology && pubsub->topology->is_cluster;
+    bool leaves = is_leaving(pubsub);
+    struct relock_channel *channel =
+        take_answer(pubsub, !is_for_now && refusal != RELOCK_REFUSED_MOVED);
 
+    if (leaves && is_for_now)
+        reconnect(pubsub, error);
     if (!channel)
         return;
     if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED && !is_of(channel, error))
         relock_async_conn_fail(&pubsub->conn, "the server sent a reply to another command");
     else if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED)
         redirect(channel, error);
-    else if (is_in_cluster && (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE))
+    else if (is_in_cluster && is_for_now)
         channel_strand(channel);
+    else if (is_for_now)
+        reconnect(pubsub, error);
     else
         refuse(channel, error);
 }
@@ -325,8 +348,7 @@ static bool is_left(const struct relock_pubsub *pubsub, const struct redisReply 
     const char *text;
     size_t len;
 
-    return first && first->nth == pubsub->conn.n_answered + 1 &&
-           relock_reply_text(name, &text, &len) && len == first->len &&
+    return is_leaving(pubsub) && relock_reply_text(name, &text, &len) && len == first->len &&
            memcmp(text, first->name, len) == 0;
 }
 
@@ -344,9 +366,7 @@ static void on_unsubscribed(struct relock_pubsub *pubsub, const struct relock_pu
 {
     struct relock_channel *channel = find(pubsub, name);
 
-    if (!words->may_end) {
-        relock_async_conn_answered(&pubsub->conn, true);
-    } else if (is_left(pubsub, name)) {
+    if (!words->may_end || is_left(pubsub, name)) {
         (void)take_answer(pubsub, true);
     } else if (channel && channel->is_subscribed) {
         subscribe_again(channel);

@@ -523,6 +523,16 @@ static bool can_be_answer(struct relock_pipeline *pipeline,
     return false;
 }
 
+/* A server that refuses for now to track a command has not turned tracking off. It is asked again
+ * with the next connection for messages, whose login it takes when it takes other commands, too. */
+static void stop_tracking(struct relock_pipeline *pipeline, const char *error,
+                          enum relock_refusal refusal)
+{
+    pipeline->tracks = false;
+    if (refusal == RELOCK_REFUSED_FOR_NOW && pipeline->node && pipeline->node->pubsub)
+        relock_pubsub_reconnect(pipeline->node->pubsub, error);
+}
+
 static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct relock_pipeline *pipeline = arg;
@@ -541,7 +551,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
     relock_async_conn_answered(&pipeline->conn,
                                refusal != RELOCK_REFUSED_HERE && refusal != RELOCK_REFUSED_MOVED);
     if (command->next_reply == RELOCK_NEXT_CACHING && error)
-        pipeline->tracks = false;
+        stop_tracking(pipeline, error, refusal);
     if (!sent_command_take(command, pipeline->conn.server, reply))
         return;
     take(pipeline, command);

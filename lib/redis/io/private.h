@@ -383,8 +383,8 @@ struct relock_channel {
     char name[];
 };
 
-/* A SUNSUBSCRIBE without a reply yet. It distinguishes the reply from the same notice that the
- * server may send by itself. */
+/* An UNSUBSCRIBE or SUNSUBSCRIBE without a reply yet. It tells which command an error is about, and
+ * distinguishes the reply to a SUNSUBSCRIBE from the notice that the server may send by itself. */
 struct relock_unsubscription {
     uint64_t nth; /* `n_sent` of the connection after it */
     struct relock_unsubscription *next, *prev;
@@ -505,8 +505,7 @@ struct relock_subscriber *relock_pubsub_subscribe_here(struct relock_pubsub *pub
                                                        const char *name, size_t len,
                                                        relock_channel_fn *fn, void *arg);
 
-/* Makes the connection again, if it is up: its server was replaced, and `why` says how that was
- * noticed. */
+/* Makes the connection again, if it is up, and with it all subscriptions. `why`: for the log. */
 void relock_pubsub_reconnect(struct relock_pubsub *pubsub, const char *why);
 
 /* No connection for renewals can be made beside this one: if it has been up for a while, it ends,

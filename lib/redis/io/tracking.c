@@ -5,7 +5,8 @@
  *             REFUSED  it does not
  *   ON        REFUSED  it says soon that it does not track any more
  *             OFF      ... later
- *   any       OFF      one of the connections has ended
+ *   any       OFF      one of the connections has ended; a server that is too busy to track has the
+ *                      one for messages made again
  */
 #include "redis/io/io.h"
 #include "redis/io/private.h"
@@ -79,6 +80,8 @@ static void on_asked(void *arg, int result, const struct redisReply *reply)
         return; /* it was asked again since, or is to be */
     if (result == RELOCK_OK)
         set(tracking, ON);
+    else if (error && relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW)
+        relock_pubsub_reconnect(tracking->node->pubsub, error); /* then it is asked again */
     else if (error)
         refuse(tracking, error);
 }
