@@ -19,7 +19,7 @@
 #define HOLDS_MOST 64     /* of one part: a script runs for less than 0.5 ms */
 #define VISITS_MOST 1024  /* of holds in one scan, which holds the mutex */
 #define STALE_MOST 64     /* fields of ended holds, or as many as those of others */
-#define REFUSED_MS 60000  /* before another attempt of a user without the right */
+#define REFUSED_MS 60000  /* before another attempt of a user without the right, say */
 
 /* Functions of this file that the I/O thread calls with the mutex held, which no parameter names.
  */
@@ -139,6 +139,13 @@ static bool write_part(const struct relock_outbox_entry *entry, struct relock_re
     return true;
 }
 
+static bool is_refused(const struct redisReply *reply)
+{
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+
+    return error && relock_refusal_is_final(relock_refusal_of(error));
+}
+
 /* Without an answer, or if Redis has lost it, the hash is written anew. */
 STEP void on_written(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                      const struct redisReply *reply)
@@ -150,7 +157,7 @@ STEP void on_written(struct relock_client *client, struct relock_outbox_entry *e
     int64_t was_there = 0;
 
     hash->n_sent--;
-    if (result == RELOCK_E_AUTH || result == RELOCK_E_SERVER)
+    if (is_refused(reply))
         since->refused_until_ms = relock_clock_in(REFUSED_MS);
     if (is_end)
         hash->may_exist = false;

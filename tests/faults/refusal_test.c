@@ -206,6 +206,47 @@ static void an_unsubscribe_that_a_busy_server_refused_is_made_up_for(void **stat
     relock_cancel_free(how.cancel);
 }
 
+struct seen {
+    struct relock_client *client;
+    int64_t held_ms; /* or -1 */
+};
+
+static bool note(const struct relock_lock_info *info, void *arg)
+{
+    ((struct seen *)arg)->held_ms = info->held_ms;
+    return true;
+}
+
+static bool is_recorded(void *arg)
+{
+    struct seen *seen = arg;
+
+    assert_result(relock_locks(seen->client, "orders", note, seen), RELOCK_OK);
+    return seen->held_ms >= 0;
+}
+
+/* Otherwise nobody would be told for a minute since when locks are held. */
+static void a_record_that_a_busy_server_refused_is_written_soon(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_connected_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                            .command_timeout_ms = slow_ms(SOON_MS),
+                                                            .deadlock_ms = 100});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct seen seen = {.client = fixture_client(t->f, NULL)};
+    struct proxy_rule *record = proxy_next(t->proxy, PROXY_HOLD, "since_write");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(record, 1));
+    faults_be_busy(t);
+    proxy_let_go(record);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+    assert_true(wait_until(is_recorded, &seen, SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 static bool has_failed_to_renew(void *client)
 {
     return stats_of(client).renewal_failures > 0;
@@ -430,6 +471,7 @@ int main(void)
         REFUSAL_TEST(a_departure_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(a_subscription_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(an_unsubscribe_that_a_busy_server_refused_is_made_up_for),
+        REFUSAL_TEST(a_record_that_a_busy_server_refused_is_written_soon),
         REFUSAL_TEST(a_hold_survives_a_busy_server),
         REFUSAL_TEST(a_kill_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(settling_repeats_a_kill_that_a_busy_server_refused),

@@ -108,15 +108,6 @@ void relock_batch_log(const struct relock_client *client, const char *why)
                      client->server.label, why);
 }
 
-/* The server, or a proxy, refuses the script, whatever its keys are now. */
-static bool is_refused(const char *error)
-{
-    enum relock_refusal refusal = relock_refusal_of(error);
-
-    return refusal == RELOCK_REFUSED || refusal == RELOCK_REFUSED_UNKNOWN ||
-           refusal == RELOCK_REFUSED_USER;
-}
-
 /* The server refuses every script, as while it loads its data. The same script is sent again after
  * a pause. To TRYAGAIN, the answers for single keys may differ: the slot of the keys moves. */
 static bool is_put_off(const char *error)
@@ -152,7 +143,7 @@ static void take_error(struct relock_batch *batch, const char *error)
     batch->is_put_off = is_put_off(error);
     if (batch->is_put_off)
         log_put_off(batch, error);
-    if (!is_refused(error))
+    if (!relock_refusal_is_final(relock_refusal_of(error)))
         return;
     relock_mutex_lock(&client->mutex);
     is_new = relock_batch_distrust(client);

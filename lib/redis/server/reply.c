@@ -163,6 +163,12 @@ enum relock_refusal relock_refusal_of(const char *error)
     return RELOCK_REFUSED_UNKNOWN;
 }
 
+bool relock_refusal_is_final(enum relock_refusal refusal)
+{
+    return refusal == RELOCK_REFUSED || refusal == RELOCK_REFUSED_UNKNOWN ||
+           refusal == RELOCK_REFUSED_USER;
+}
+
 int relock_refusal_result(enum relock_refusal refusal)
 {
     return refusal == RELOCK_REFUSED_USER ? RELOCK_E_AUTH : RELOCK_E_SERVER;

@@ -81,6 +81,9 @@ enum relock_refusal {
 
 enum relock_refusal relock_refusal_of(const char *error);
 
+/* Whether the server, or a proxy, would refuse the same command again, wherever its keys are. */
+bool relock_refusal_is_final(enum relock_refusal refusal);
+
 /* Returns the result of a call that ends with this refusal. */
 int relock_refusal_result(enum relock_refusal refusal);
 
