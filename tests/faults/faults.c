@@ -1,10 +1,10 @@
 #include "faults.h"
 
 #include "scripts.h"
+#include "support/busy.h"
 #include "support/kinds.h"
 #include "support/waiter.h"
 
-#include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,43 +213,16 @@ void faults_gets_in_by_signals(struct relock_client *client, struct actor *waiti
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-static int run_for_ever(void *server)
-{
-    redisContext *redis = redisConnectUnix(((struct server *)server)->socket);
-    redisReply *reply = redisCommand(redis, "EVAL %s 0", "while true do end");
-
-    freeReplyObject(reply);
-    redisFree(redis);
-    return 0;
-}
-
-static bool is_busy(void *server)
-{
-    redisContext *redis = redisConnectUnix(((struct server *)server)->socket);
-    redisReply *reply = redisCommand(redis, "PING");
-    bool yes = reply && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "BUSY", 4) == 0;
-
-    freeReplyObject(reply);
-    redisFree(redis);
-    return yes;
-}
-
 void faults_be_busy(struct faults *t)
 {
-    assert_int_equal(probe_int(t->f->probe, "CONFIG SET lua-time-limit 10"), 0);
-    t->looping = actor_start();
-    actor_begin(t->looping, run_for_ever, t->f->server);
-    assert_true(wait_until(is_busy, t->f->server, SOON_MS));
+    t->looping = busy_begin(t->f->server, t->f->probe);
 }
 
 void faults_be_busy_no_more(struct faults *t)
 {
-    if (!t->looping)
-        return;
-    assert_int_equal(probe_int(t->f->probe, "SCRIPT KILL"), 0);
-    assert_int_equal(actor_result(t->looping), 0); /* then the server is busy no longer */
+    if (t->looping)
+        busy_end(t->f->probe, t->looping);
     t->looping = NULL;
-    assert_int_equal(probe_int(t->f->probe, "CONFIG SET lua-time-limit 5000"), 0);
 }
 
 int faults_start_with(void **state, const struct server_options *options, bool tcp)

@@ -9,7 +9,7 @@
 
 struct echo {
     struct relock_outbox_entry entry;
-    const char *message;
+    const struct relock_kind *kind;
     size_t len;
     char channel[RELOCK_CHANNEL_MAX];
 };
@@ -23,19 +23,21 @@ static bool write_echo(const struct relock_outbox_entry *entry, struct relock_re
 {
     const struct echo *echo = echo_of(entry);
 
-    relock_request_publish(request, (struct relock_text){echo->channel, echo->len}, echo->message);
+    relock_request_publish(request, (struct relock_text){echo->channel, echo->len},
+                           echo->kind->message);
     return true;
 }
 
 /* If the right is missing, the release has logged that. Often it is the first command for that node
- * on the connection of the I/O thread: then it is sent when there is one. */
+ * on the connection of the I/O thread: then it is sent when there is one. A latch may have been set
+ * again since its message was sent. */
 static void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                       const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    (void)reply;
-    if (result == RELOCK_E_CONN && !entry->is_sent)
-        DL_APPEND(client->guarded.leaving_later, entry);
-    else
+    bool may_be_outdated =
+        echo_of(entry)->kind->is_number && entry->is_sent && result == RELOCK_E_CONN;
+
+    if (may_be_outdated || !relock_line_put_off(client, entry, result, reply))
         free(echo_of(entry));
 }
 
@@ -62,7 +64,7 @@ void relock_echo_release(struct relock_client *client, const struct relock_resou
     if (!new)
         return; /* waiters recheck */
     new->entry = (struct relock_outbox_entry){.ops = &ops};
-    new->message = resource->kind->message;
+    new->kind = resource->kind;
     new->len = relock_keys_channel(new->channel, resource->kind->channel, resource->name,
                                    resource->name_len);
     relock_outbox_post(client, &client->guarded.leaving, &new->entry);

@@ -301,21 +301,29 @@ RELOCK_UNCHECKED static void leave_again(struct relock_timer *timer, uint64_t no
     relock_line_leave_again(RELOCK_CONTAINER(struct relock_client, guarded.leave_retry, timer));
 }
 
+bool relock_line_put_off(struct relock_client *client, struct relock_outbox_entry *entry,
+                         int result, const struct redisReply *reply)
+{
+    uint64_t due_ms = leave_again_ms(result, reply);
+
+    if (due_ms == 0)
+        return false;
+    DL_APPEND(client->guarded.leaving_later, entry);
+    client->guarded.leave_retry.fire = leave_again;
+    if (due_ms != RELOCK_NEVER)
+        relock_client_set_timer(client, &client->guarded.leave_retry, due_ms);
+    return true;
+}
+
 static void on_left(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                     const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
     struct leave *leave = leave_of(entry);
     struct relock_resource *resource =
         relock_resources_find(client, leave->name, leave->len, leave->side);
-    uint64_t due_ms = leave_again_ms(result, reply);
 
-    if (due_ms > 0) {
-        DL_APPEND(client->guarded.leaving_later, entry);
-        client->guarded.leave_retry.fire = leave_again;
-        if (due_ms != RELOCK_NEVER)
-            relock_client_set_timer(client, &client->guarded.leave_retry, due_ms);
+    if (relock_line_put_off(client, entry, result, reply))
         return;
-    }
     /* If somebody waits again, the client may have left for the wrong wait. */
     if (resource && relock_listeners_await(resource))
         relock_line_ask_again(client, resource);

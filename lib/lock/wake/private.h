@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct redisReply;
+struct relock_outbox_entry;
 struct relock_request;
 
 /* ---- request --------------------------------------------------------------------------------- */
@@ -39,6 +41,11 @@ void relock_line_ask_again_both(struct relock_client *client, struct relock_reso
  * same tag. */
 void relock_line_hear_text(struct relock_client *client, struct relock_resource *primary,
                            const char *text, size_t len) RELOCK_REQUIRES(client->mutex);
+
+/* An entry of `leaving` was answered: posts it again with the next connection, or after a pause, if
+ * it was not taken and may be yet. Returns whether it does. */
+bool relock_line_put_off(struct relock_client *client, struct relock_outbox_entry *entry,
+                         int result, const struct redisReply *reply) RELOCK_REQUIRES(client->mutex);
 
 /* ---- listener -------------------------------------------------------------------------------- */
 
