@@ -1,14 +1,17 @@
 /*
- * A lock is released while its slot is half moved. The message for those who listen at the old node
- * is a command of its own there, which may be refused or lost.
+ * A node of a cluster refuses a command that the I/O thread sends once, because it is busy, or the
+ * command is lost: subscriptions, and the message of a release for those who listen where the slot
+ * was.
  */
 #include "support/actor.h"
 #include "support/busy.h"
-#include "support/cluster_fixture.h"
+#include "support/cluster_line.h"
+#include "support/probe_counts.h"
 
 #include <stdio.h>
 
 #define NAME "orders"
+#define CHANNEL "redisson_lock__channel:{" NAME "}"
 
 static struct actor *looping; /* or NULL */
 static struct probe *busy;    /* leads to the server that it keeps busy */
@@ -38,6 +41,82 @@ static struct relock_client *client_of(struct clustered *c, const char *user)
                                                         .flags = RELOCK_NO_TRACKING});
 }
 
+static struct cluster_node *node_of(struct clustered *c)
+{
+    return &c->cluster->node[cluster_owner(c->cluster, cluster_slot(c->cluster, NAME))];
+}
+
+/* For wait_until(), of the probe of the node. */
+static bool is_in_line(void *probe)
+{
+    return probe_int(probe, "LLEN " CLUSTER_LINE) == 1;
+}
+
+static bool is_heard(void *probe)
+{
+    return probe_n_sharded_channels(probe) == 1;
+}
+
+static bool is_not_heard(void *probe)
+{
+    return probe_n_sharded_channels(probe) == 0;
+}
+
+/* ---- subscriptions -------------------------------------------------------------------------- */
+
+/* The command reaches a node that is busy. */
+static void is_refused(struct cluster_node *node, struct proxy_rule *command)
+{
+    assert_true(proxy_met(command, 1));
+    be_busy(node);
+    proxy_let_go(command);
+    assert_true(proxy_counts(node->proxy, "-BUSY", 1));
+    be_busy_no_more();
+}
+
+static void a_subscription_that_a_busy_node_refused_is_repeated(void **state)
+{
+    struct clustered *c = *state;
+    struct cluster_node *node = node_of(c);
+    struct relock_lock *held = fixture_lock(c->f, client_of(c, NULL), NAME);
+    struct relock_lock *wanted = fixture_lock(c->f, client_of(c, NULL), NAME);
+    struct proxy_rule *subscribe = proxy_next(node->proxy, PROXY_HOLD, "SSUBSCRIBE");
+    struct actor *waiter = actor_start();
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_lock(waiter, wanted);
+    is_refused(node, subscribe);
+    assert_true(wait_until(is_in_line, node->probe, SOON_MS));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_gets_in(waiter, wanted);
+    actor_end_all();
+}
+
+static void an_unsubscribe_that_a_busy_node_refused_is_made_up_for(void **state)
+{
+    struct clustered *c = *state;
+    struct cluster_node *node = node_of(c);
+    struct relock_lock *held = fixture_lock(c->f, client_of(c, NULL), NAME);
+    struct relock_lock *wanted = fixture_lock(c->f, client_of(c, NULL), NAME);
+    struct proxy_rule *unsubscribe = proxy_next(node->proxy, PROXY_HOLD, "SUNSUBSCRIBE " CHANNEL);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *waiter = actor_start();
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_acquire(waiter, wanted, &how);
+    assert_true(wait_until(is_heard, node->probe, SOON_MS));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiter), RELOCK_CANCELLED);
+    is_refused(node, unsubscribe);
+    assert_true(wait_until(is_not_heard, node->probe, SOON_MS));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    relock_cancel_free(how.cancel);
+    actor_end_all();
+}
+
+/* ---- a slot that is half moved -------------------------------------------------------------- */
+
 struct half_moved {
     struct relock_lock *held, *wanted;
     struct actor *waiter; /* outside of the line */
@@ -58,7 +137,7 @@ static struct half_moved begin(struct clustered *c)
     lock.wanted = fixture_lock(c->f, client_of(c, "outsider"), NAME);
     assert_result(relock_lock(lock.held), RELOCK_OK);
     actor_begin_lock(lock.waiter, lock.wanted);
-    assert_true(proxy_counts(lock.old->proxy, "SSUBSCRIBE redisson_lock__channel:{" NAME "}", 1));
+    assert_true(proxy_counts(lock.old->proxy, "SSUBSCRIBE " CHANNEL, 1));
     let_pass(300); /* it has asked once more, and sleeps */
     cluster_move_open(c->cluster, slot, to);
     cluster_move_key(c->cluster, NAME, to);
@@ -80,11 +159,7 @@ static void a_message_that_a_busy_node_refused_is_repeated(void **state)
     struct proxy_rule *echo = proxy_next(lock.old->proxy, PROXY_HOLD, "spublish");
 
     assert_result(relock_unlock(lock.held), RELOCK_OK);
-    assert_true(proxy_met(echo, 1));
-    be_busy(lock.old);
-    proxy_let_go(echo);
-    assert_true(proxy_counts(lock.old->proxy, "-BUSY", 1));
-    be_busy_no_more();
+    is_refused(lock.old, echo);
     gets_in(c, &lock);
 }
 
@@ -118,13 +193,15 @@ static int end(void **state)
     return clustered_end(state);
 }
 
-#define ECHO_TEST(function) cmocka_unit_test_setup_teardown(function, clustered_begin, end)
+#define BUSY_TEST(function) cmocka_unit_test_setup_teardown(function, clustered_begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ECHO_TEST(a_message_that_a_busy_node_refused_is_repeated),
-        ECHO_TEST(a_message_that_is_cut_off_is_repeated),
+        BUSY_TEST(a_subscription_that_a_busy_node_refused_is_repeated),
+        BUSY_TEST(an_unsubscribe_that_a_busy_node_refused_is_made_up_for),
+        BUSY_TEST(a_message_that_a_busy_node_refused_is_repeated),
+        BUSY_TEST(a_message_that_is_cut_off_is_repeated),
     };
 
     return cmocka_run_group_tests(tests, start, clustered_stop);
