@@ -5,6 +5,8 @@
  */
 #include "faults.h"
 
+#include "support/fair_queue.h"
+#include "support/keeping.h"
 #include "support/line.h"
 
 #include <string.h>
@@ -157,6 +159,56 @@ static void departure_is_made_up_for(struct faults *t, const struct trouble *tro
     assert_true(line_wait(t->f, 0));
     assert_result(relock_unlock(held), RELOCK_OK);
     relock_cancel_free(how.cancel);
+}
+
+static void a_place_that_a_busy_server_kept_is_given_up_later(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *held = fair_handle(t->f, fixture_client(t->f, NULL));
+    struct relock_lock *lock = fair_handle(t->f, faults_calm_client(t, slow_ms(SOON_MS)));
+    struct proxy_rule *departure = proxy_next(t->proxy, PROXY_HOLD, "fair_unlock");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_acquire(waiting, lock, &how);
+    assert_true(fair_queue_wait(t->f, 1));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    assert_true(proxy_met(departure, 1));
+    faults_be_busy(t);
+    proxy_let_go(departure);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+    assert_true(fair_queue_wait(t->f, 0));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    relock_cancel_free(how.cancel);
+}
+
+static void a_kept_lock_that_a_busy_server_did_not_take_back_is_given_back_later(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SOON_MS),
+                                                  .keep_ms = LONG_MS});
+    struct relock_lock *kept = fixture_lock(t->f, client, "orders");
+    struct relock_lock *lock = fixture_lock(t->f, line_client(t->f), "orders");
+    struct proxy_rule *release = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 0");
+    struct actor *waiting = actor_start();
+
+    keeping_await(client);
+    assert_result(relock_lock(kept), RELOCK_OK);
+    assert_result(relock_unlock(kept), RELOCK_OK);
+    assert_true(keeping_wait(client, 1));
+    actor_begin_lock(waiting, lock);
+    assert_true(proxy_met(release, 1));
+    faults_be_busy(t);
+    proxy_let_go(release);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+    assert_gets_in(waiting, lock);
 }
 
 /* Otherwise the client would have no inbox until the connection ends. */
@@ -469,6 +521,8 @@ int main(void)
         REFUSAL_TEST(a_server_that_stays_busy_refuses),
         REFUSAL_TEST(an_unlock_that_a_busy_server_refused_is_completed_later),
         REFUSAL_TEST(a_departure_that_a_busy_server_refused_is_repeated),
+        REFUSAL_TEST(a_place_that_a_busy_server_kept_is_given_up_later),
+        REFUSAL_TEST(a_kept_lock_that_a_busy_server_did_not_take_back_is_given_back_later),
         REFUSAL_TEST(a_subscription_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(an_unsubscribe_that_a_busy_server_refused_is_made_up_for),
         REFUSAL_TEST(a_record_that_a_busy_server_refused_is_written_soon),
