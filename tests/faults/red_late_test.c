@@ -5,6 +5,7 @@
 #include "io_thread.h"
 
 #include "support/actor.h"
+#include "support/busy.h"
 #include "support/multi.h"
 #include "support/red.h"
 
@@ -64,6 +65,24 @@ static void a_late_server_costs_neither_time_nor_certainty(void **state)
     }
     assert_true(locked);
     assert_true(unlocked);
+}
+
+static void a_vote_that_a_busy_server_did_not_take_back_is_given_back_later(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct proxy_rule *release;
+    struct actor *looping;
+
+    red_lock_on_all(s, &red);
+    release = proxy_next(s->proxy[LATE], PROXY_HOLD, "EVALSHA");
+    red_unlock(&red);
+    assert_true(proxy_met(release, 1));
+    looping = busy_begin(s->server[LATE], s->probe[LATE]);
+    proxy_let_go(release);
+    assert_true(proxy_counts(s->proxy[LATE], "-BUSY", 1));
+    busy_end(s->probe[LATE], looping);
+    assert_true(red_wait_keys(s, 0));
 }
 
 /* Waits until the late server has run so many scripts. It gets none if they are no longer wanted
@@ -329,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_late_server_costs_neither_time_nor_certainty),
+        SERVERS_TEST(a_vote_that_a_busy_server_did_not_take_back_is_given_back_later),
         SERVERS_TEST(a_late_acquire_is_followed_by_its_release),
         SERVERS_TEST(a_late_grant_to_a_refused_caller_is_released),
         SERVERS_TEST(a_late_answer_makes_no_hold_certain_for_longer),
