@@ -78,6 +78,31 @@ static void a_hash_without_an_answer_is_sent_again(void **state)
     play(*state, PROXY_CUT_UNANSWERED, "publish_waits");
 }
 
+static void play_while_busy(struct faults *t, const char *command)
+{
+    struct two two = two_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, command);
+
+    begin(&two, 0);
+    begin(&two, 1);
+    assert_true(proxy_met(rule, 1));
+    faults_be_busy(t);
+    proxy_let_go(rule);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+    assert_that_one_is_refused(t, &two);
+}
+
+static void a_hash_that_a_busy_server_refused_is_sent_again(void **state)
+{
+    play_while_busy(*state, "publish_waits");
+}
+
+static void a_look_that_a_busy_server_refused_is_taken_again(void **state)
+{
+    play_while_busy(*state, "waits_behind");
+}
+
 /* Only an answer lets the beat grow: else two of them would prove nothing. */
 static void a_hash_without_an_answer_keeps_its_beat(void **state)
 {
@@ -252,6 +277,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_hash_that_is_cut_off_is_sent_again),
         FAULT_TEST(a_hash_without_an_answer_is_sent_again),
+        FAULT_TEST(a_hash_that_a_busy_server_refused_is_sent_again),
+        FAULT_TEST(a_look_that_a_busy_server_refused_is_taken_again),
         FAULT_TEST(a_hash_without_an_answer_keeps_its_beat),
         FAULT_TEST(a_wait_that_is_sent_again_keeps_its_time),
         FAULT_TEST(a_wait_that_begins_then_gets_a_time_of_its_own),
