@@ -64,7 +64,7 @@ static void take_place(struct relock_client *client, const struct command *comma
     else if (said == RELOCK_VERDICT_DONE)
         relock_line_granted_to(client, resource, &vote->tally->group->listeners[vote->member].base);
     else if (result == RELOCK_E_CONN && command->entry.is_sent)
-        relock_line_unanswered(client, resource);
+        relock_line_unanswered(client, vote->hold);
     relock_line_give_up(client, resource); /* the call may have ended without this answer */
 }
 

@@ -286,6 +286,86 @@ static void a_waiter_asks_if_the_release_is_not_answered(void **state)
     relock_cancel_free(releasing.how.cancel);
 }
 
+/* A client with one connection. While a call "beside" is in flight there, the connection outlives
+ * the deadline of a command, and the server may run that command late. */
+struct sharing {
+    struct relock_client *client;
+    struct relock_lock *lock, *other;
+    struct relock_how how;
+    struct actor *acting, *beside;
+    struct proxy_rule *departure;
+};
+
+static void set_sharing(struct sharing *of, struct faults *t)
+{
+    struct relock_options options = {.connections = 1,
+                                     .recheck_ms = LONG_MS,
+                                     .watchdog_timeout_ms = LONG_MS,
+                                     .release_timeout_ms = slow_ms(200),
+                                     .handoff_ms = 1};
+
+    *of = (struct sharing){.client = faults_client(t, &options),
+                           .how.wait_ms = RELOCK_FOREVER,
+                           .acting = actor_start(),
+                           .beside = actor_start()};
+    of->lock = fixture_lock(t->f, of->client, "orders");
+    of->other = fixture_lock(t->f, of->client, "ledger");
+    open_inbox(t, of->lock);
+    of->departure = proxy_next(t->proxy, PROXY_PASS, "line_leave 1 orders");
+}
+
+/* The command, whose call fails, runs when the client has left. */
+static void run_late(struct sharing *of, struct faults *t, struct proxy_rule *command)
+{
+    assert_true(proxy_met(command, 1));
+    actor_begin_lock(of->beside, of->other);
+    assert_result(actor_result(of->acting), RELOCK_E_CONN);
+    assert_int_equal(proxy_fate(of->departure), PROXY_ANSWERED);
+    proxy_let_go(command);
+    assert_int_equal(proxy_fate(command), PROXY_ANSWERED);
+    assert_result(actor_result(of->beside), RELOCK_OK);
+    assert_true(line_wait(t->f, 0));
+    assert_result(actor_unlock(of->beside, of->other), RELOCK_OK);
+}
+
+static void an_attempt_that_runs_after_the_departure_leaves_no_place(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *held = fixture_lock(t->f, line_client(t->f), "orders");
+    struct sharing sharing;
+    struct proxy_rule *attempt;
+
+    set_sharing(&sharing, t);
+    assert_result(relock_lock(held), RELOCK_OK);
+    attempt = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+    actor_begin_timedlock(sharing.acting, sharing.lock, (int64_t)slow_ms(200));
+    run_late(&sharing, t, attempt);
+    assert_result(relock_unlock(held), RELOCK_OK);
+}
+
+static void a_release_that_runs_after_the_departure_leaves_no_place(void **state)
+{
+    struct faults *t = *state;
+    struct actor *waiting = actor_start();
+    struct sharing sharing;
+    struct proxy_rule *release;
+
+    set_sharing(&sharing, t);
+    assert_result(relock_cancel_new(&sharing.how.cancel), RELOCK_OK);
+    actor_begin_lock(sharing.acting, sharing.lock);
+    assert_result(actor_result(sharing.acting), RELOCK_OK);
+    actor_begin_acquire(waiting, sharing.lock, &sharing.how);
+    assert_true(wait_for_waiters(sharing.client, 1));
+    let_pass(50); /* after this the hold is not handed off */
+    release = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders");
+    actor_begin(sharing.acting, unlock, sharing.lock);
+    assert_true(proxy_met(release, 1));
+    relock_cancel_fire(sharing.how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    run_late(&sharing, t, release);
+    relock_cancel_free(sharing.how.cancel);
+}
+
 struct freed {
     struct fixture *f;
     struct relock_client *client;
@@ -332,6 +412,8 @@ int main(void)
         FAULT_TEST(a_waiter_whose_attempt_is_not_answered_leaves_the_line),
         FAULT_TEST(a_client_whose_release_is_not_answered_leaves_the_line),
         FAULT_TEST(a_waiter_asks_if_the_release_is_not_answered),
+        FAULT_TEST(an_attempt_that_runs_after_the_departure_leaves_no_place),
+        FAULT_TEST(a_release_that_runs_after_the_departure_leaves_no_place),
         FAULT_TEST(a_client_leaves_its_lines_before_it_is_freed),
     };
 

@@ -59,9 +59,9 @@
  *
  * Left out: the sides of a read/write lock; try-locks; lack of memory; grants that are released at once;
  * the mark `listener` and the message `later`, which let clients outside of the line go first now and
- * then; the delays by which clients behind ask later; the retry of a client without a place when a
- * reservation ends; users without the right to the line, who wait as
- * in wait.pml; keys that expire after a day; data that is deleted while the server runs, after which
+ * then; the delays by which clients behind ask later; attempts and releases that run after the
+ * departure of their client; the retry of a client without a place when a reservation ends; users
+ * without the right to the line, who wait as in wait.pml; keys that expire after a day; data that is deleted while the server runs, after which
  * only recheck_ms wakes.
  *
  * Budgets: T0, T1, T2 calls of each client; WIDTH threads of a client at a time; R turns of Redisson;

@@ -160,7 +160,7 @@ static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold
                         const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     if (answer->unanswered && acquire->joins && relock_kind_has_line(acquire->resource->kind))
-        relock_line_unanswered(acquire->client, acquire->resource);
+        relock_line_unanswered(acquire->client, hold);
     drop(acquire, hold, answer->unanswered || acquire->resource->kind->is_queued);
     relock_waiter_failed(acquire, answer->result);
     return answer->result;

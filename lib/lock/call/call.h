@@ -312,7 +312,7 @@ bool relock_commands_waits_again(const struct relock_client *client, const struc
 
 /* `joins`: what relock_commands_waits_again() returned before the command was sent. After a
  * failure, `reply` is NULL. */
-void relock_commands_read_release(struct relock_client *client, const struct relock_hold *hold,
+void relock_commands_read_release(struct relock_client *client, struct relock_hold *hold,
                                   bool joins, const struct redisReply *reply,
                                   struct relock_answer *answer) RELOCK_REQUIRES(client->mutex);
 

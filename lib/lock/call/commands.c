@@ -161,7 +161,7 @@ bool relock_commands_waits_again(const struct relock_client *client, const struc
            !resource->kind->is_shared && relock_inbox_is_open_for(client, resource);
 }
 
-void relock_commands_read_release(struct relock_client *client, const struct relock_hold *hold,
+void relock_commands_read_release(struct relock_client *client, struct relock_hold *hold,
                                   bool joins, const struct redisReply *reply,
                                   struct relock_answer *answer)
 {
@@ -169,7 +169,7 @@ void relock_commands_read_release(struct relock_client *client, const struct rel
         conclude(answer, relock_verdict_release(reply, &answer->n_receivers, &answer->place));
     answer->is_announced = answer->verdict == RELOCK_VERDICT_DONE && answer->n_receivers >= 0;
     if (joins && answer->unanswered)
-        relock_line_unanswered(client, hold->resource);
+        relock_line_unanswered(client, hold);
 }
 
 static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,

@@ -44,12 +44,17 @@ static void let_listeners_go_first(struct relock_hold *hold, const struct redisR
 /* A command that ran late may have acquired the lock after a later call of this client had joined
  * the line. An acquire takes the client out of it, so that call has to ask again, even if that hold
  * has expired since. Detached holds are released all the time, and the layer that made them knows
- * when to ask again. */
+ * when to ask again. Or the command was refused, and joined the line after the client had left. */
 static void rejoin_line(struct relock_client *client, const struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    if (!hold->detached && relock_resource_contention(hold->resource)->line.place > 0)
-        relock_line_ask_again(client, hold->resource);
+    struct relock_resource *resource = hold->resource;
+    bool stands = relock_resource_contention(resource)->line.place > 0;
+
+    if (!hold->detached && stands)
+        relock_line_ask_again(client, resource);
+    else if (hold->may_stand && !stands)
+        (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
 }
 
 static void on_released(void *arg, int result, const struct redisReply *reply)

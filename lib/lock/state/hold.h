@@ -126,6 +126,7 @@ struct relock_hold {
     bool is_tracked : 1;    /* Redis reports the next change */
     bool is_unlooked : 1;   /* no command of it was tracked yet: see kind->look */
     bool is_recorded : 1;   /* by look/since.c */
+    bool may_stand : 1;     /* a command of it that joins the line was not answered */
     bool is_ahead : 1;      /* its timer is in `ahead` of the client, or was when last set */
     unsigned nth : 5;       /* its place in the pool; constant */
 

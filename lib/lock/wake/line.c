@@ -134,8 +134,11 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
         be_first(client, resource, relock_clock_in(LISTEN_MS));
 }
 
-void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
+void relock_line_unanswered(struct relock_client *client, struct relock_hold *hold)
 {
+    struct relock_resource *resource = hold->resource;
+
+    hold->may_stand = true;
     if (!relock_resource_contend(resource))
         (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
     else if (resource->contention->line.place == 0)

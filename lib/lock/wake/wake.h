@@ -285,8 +285,8 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
                          const struct relock_line_view *sent, const struct relock_busy *busy)
     RELOCK_REQUIRES(client->mutex);
 
-/* A command that joins the line got no answer: the client may be in it. */
-void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
+/* A command of this hold that joins the line got no answer: the client may be in it. */
+void relock_line_unanswered(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 /* A waiter of this process acquired the lock. `has_left`: its script took the client out of the

@@ -37,13 +37,14 @@ static void a_client_that_is_not_in_the_line_does_not_leave(void **state)
 
 static void a_client_may_be_in_the_line_after_an_attempt_without_an_answer(void **state)
 {
-    (void)state;
+    struct relock_hold hold = {.resource = resource};
 
+    (void)state;
     be_refused_at(3);
-    relock_line_unanswered(&client, resource);
+    relock_line_unanswered(&client, &hold);
     assert_int_equal(resource->contention->line.place, 3);
     relock_line_granted(&client, resource, true);
-    relock_line_unanswered(&client, resource);
+    relock_line_unanswered(&client, &hold);
     relock_resource_dequeue(resource, &waiter);
     relock_line_give_up(&client, resource);
     assert_non_null(posted());
