@@ -57,12 +57,12 @@
  * Messages in flight are flags, so a message may overtake another. The threads of a client that wait
  * are a number, `queue`. wait.pml has the queue of a client and the states of a subscription.
  *
- * Left out: the sides of a read/write lock; try-locks; lack of memory; grants that are released at once;
- * the mark `listener` and the message `later`, which let clients outside of the line go first now and
- * then; the delays by which clients behind ask later; attempts and releases that run after the
- * departure of their client; the retry of a client without a place when a reservation ends; users
- * without the right to the line, who wait as in wait.pml; keys that expire after a day; data that is deleted while the server runs, after which
- * only recheck_ms wakes.
+ * Left out: the sides of a read/write lock; try-locks; lack of memory; grants that are released at once; the
+ * mark `listener` and the message `later`, which let clients outside of the line go first now and then; the
+ * delays by which clients behind ask later; attempts and releases that run after the departure of their
+ * client; the retry of a client without a place when a reservation ends; users without the right to the
+ * line, who wait as in wait.pml; keys that expire after a day; data that is deleted while the server runs,
+ * after which only recheck_ms wakes.
  *
  * Budgets: T0, T1, T2 calls of each client; WIDTH threads of a client at a time; R turns of Redisson;
  * STOPS, KILLS, BREAKS, CANCELS, RESTARTS; FLUSHES: attempts and releases whose script is unknown;

@@ -17,7 +17,7 @@
  *               ENDED      ... and Redis does not have it: end
  *   RELEASING   ENDED      Redis knows, or the kind sees to it by itself: end
  *               SETTLING   Redis may not know: settle
- *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end
+ *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end (settle.c)
  *
  *   keeping     FIXED -> KEPT: assign
  *               each -> RENEWED: assign, keep
@@ -416,7 +416,7 @@ void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold
 
 static void release_now(struct relock_hold *hold, uint64_t now_ms)
 {
-    /* A Redis that refuses has let go of the hold by then; a place in a queue ends by silence. */
+    /* A Redis that refuses has let go of the hold by then. */
     hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
     hold->renew_at_ms = now_ms;
 }

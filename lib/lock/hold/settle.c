@@ -10,6 +10,7 @@
 #include "redis/connect/conn_id.h"
 #include "redis/io/io.h"
 #include "redis/lane/lane.h"
+#include "redis/server/reply.h"
 
 static void finish(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
@@ -57,6 +58,18 @@ static void rejoin_line(struct relock_client *client, const struct relock_hold *
         (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
 }
 
+/* Whether a server that refuses has let go of it by itself. Places in queues do not end with the
+ * lease. */
+static bool has_ended(const struct relock_hold *hold, const struct redisReply *reply,
+                      uint64_t now_ms)
+{
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+    bool is_final = !error || relock_refusal_is_final(relock_refusal_of(error));
+    bool has_place = hold->resource->kind->is_queued || hold->may_stand;
+
+    return now_ms >= hold->valid_until_ms && (is_final || !has_place);
+}
+
 static void on_released(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_hold *hold = arg;
@@ -72,7 +85,7 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     }
     if (result == RELOCK_OK && relock_keys_is_cached(hold->number))
         let_listeners_go_first(hold, reply, now_ms);
-    is_over = result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms);
+    is_over = result == RELOCK_OK || (result != RELOCK_E_CONN && has_ended(hold, reply, now_ms));
     if (is_over && hold->state == RELOCK_HOLD_SETTLING)
         finish(client, hold);
     else if (is_over)

@@ -291,8 +291,7 @@ static uint64_t leave_again_ms(int result, const struct redisReply *reply)
 
     if (result == RELOCK_E_CONN || refusal == RELOCK_REFUSED_HERE)
         return RELOCK_NEVER;
-    if (result == RELOCK_E_NOMEM || refusal == RELOCK_REFUSED_FOR_NOW ||
-        refusal == RELOCK_REFUSED_MOVED)
+    if (result == RELOCK_E_NOMEM || !relock_refusal_is_final(refusal))
         return relock_clock_in(LEAVE_AGAIN_MS);
     return 0;
 }
