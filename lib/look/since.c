@@ -139,13 +139,6 @@ static bool write_part(const struct relock_outbox_entry *entry, struct relock_re
     return true;
 }
 
-static bool is_refused(const struct redisReply *reply)
-{
-    const char *error = reply ? relock_reply_error(reply) : NULL;
-
-    return error && relock_refusal_is_final(relock_refusal_of(error));
-}
-
 /* Without an answer, or if Redis has lost it, the hash is written anew. */
 STEP void on_written(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                      const struct redisReply *reply)
@@ -157,7 +150,8 @@ STEP void on_written(struct relock_client *client, struct relock_outbox_entry *e
     int64_t was_there = 0;
 
     hash->n_sent--;
-    if (is_refused(reply))
+    if ((result == RELOCK_E_AUTH || result == RELOCK_E_SERVER) &&
+        !relock_reply_refuses_for_now(reply))
         since->refused_until_ms = relock_clock_in(REFUSED_MS);
     if (is_end)
         hash->may_exist = false;

@@ -63,11 +63,9 @@ static void rejoin_line(struct relock_client *client, const struct relock_hold *
 static bool has_ended(const struct relock_hold *hold, const struct redisReply *reply,
                       uint64_t now_ms)
 {
-    const char *error = reply ? relock_reply_error(reply) : NULL;
-    bool is_final = !error || relock_refusal_is_final(relock_refusal_of(error));
     bool has_place = hold->resource->kind->is_queued || hold->may_stand;
 
-    return now_ms >= hold->valid_until_ms && (is_final || !has_place);
+    return now_ms >= hold->valid_until_ms && !(has_place && relock_reply_refuses_for_now(reply));
 }
 
 static void on_released(void *arg, int result, const struct redisReply *reply)

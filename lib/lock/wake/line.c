@@ -286,12 +286,9 @@ static bool write_leave(const struct relock_outbox_entry *entry, struct relock_r
  * at all. */
 static uint64_t leave_again_ms(int result, const struct redisReply *reply)
 {
-    const char *error = reply ? relock_reply_error(reply) : NULL;
-    enum relock_refusal refusal = error ? relock_refusal_of(error) : RELOCK_REFUSED;
-
-    if (result == RELOCK_E_CONN || refusal == RELOCK_REFUSED_HERE)
+    if (result == RELOCK_E_CONN)
         return RELOCK_NEVER;
-    if (result == RELOCK_E_NOMEM || !relock_refusal_is_final(refusal))
+    if (result == RELOCK_E_NOMEM || relock_reply_refuses_for_now(reply))
         return relock_clock_in(LEAVE_AGAIN_MS);
     return 0;
 }

@@ -169,6 +169,13 @@ bool relock_refusal_is_final(enum relock_refusal refusal)
            refusal == RELOCK_REFUSED_USER;
 }
 
+bool relock_reply_refuses_for_now(const struct redisReply *reply)
+{
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+
+    return error && !relock_refusal_is_final(relock_refusal_of(error));
+}
+
 int relock_refusal_result(enum relock_refusal refusal)
 {
     return refusal == RELOCK_REFUSED_USER ? RELOCK_E_AUTH : RELOCK_E_SERVER;

@@ -84,6 +84,9 @@ enum relock_refusal relock_refusal_of(const char *error);
 /* Whether the server, or a proxy, would refuse the same command again, wherever its keys are. */
 bool relock_refusal_is_final(enum relock_refusal refusal);
 
+/* Whether the reply, or NULL, is a refusal that may pass. */
+bool relock_reply_refuses_for_now(const struct redisReply *reply);
+
 /* Returns the result of a call that ends with this refusal. */
 int relock_refusal_result(enum relock_refusal refusal);
 

@@ -126,23 +126,10 @@ static void a_departure_without_an_answer_is_repeated_with_the_next_connection(v
     assert_null(posted());
 }
 
-/* The I/O thread connects again. */
-static void a_departure_that_a_replica_refused_is_repeated_with_the_next_connection(void **state)
-{
-    (void)state;
-
-    leave();
-    refuse("READONLY You can't write against a read only replica.");
-    assert_null(posted());
-    assert_false(has_timer());
-    relock_line_leave_again(&client);
-    assert_non_null(posted());
-    answer(RELOCK_OK);
-}
-
 static void a_departure_that_was_refused_for_now_is_repeated_after_a_while(void **state)
 {
-    static const char *const errors[] = {"BUSY Redis is busy running a script.",
+    static const char *const errors[] = {"READONLY You can't write against a read only replica.",
+                                         "BUSY Redis is busy running a script.",
                                          "LOADING Redis is loading the dataset in memory",
                                          "CLUSTERDOWN The cluster is down", "MOVED 1 127.0.0.1:1"};
 
@@ -204,7 +191,6 @@ int main(void)
         LINE_TEST(a_departure_names_the_lock_and_the_entry),
         LINE_TEST(a_grant_without_an_entry_leaves_the_line),
         LINE_TEST(a_departure_without_an_answer_is_repeated_with_the_next_connection),
-        LINE_TEST(a_departure_that_a_replica_refused_is_repeated_with_the_next_connection),
         LINE_TEST(a_departure_that_was_refused_for_now_is_repeated_after_a_while),
         LINE_TEST(a_departure_that_was_refused_for_good_is_not_repeated),
         LINE_TEST(a_waiter_asks_after_a_departure),
