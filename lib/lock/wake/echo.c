@@ -29,13 +29,12 @@ static bool write_echo(const struct relock_outbox_entry *entry, struct relock_re
 }
 
 /* If the right is missing, the release has logged that. Often it is the first command for that node
- * on the connection of the I/O thread: then it is sent when there is one. A latch may have been set
- * again since its message was sent. */
+ * on the connection of the I/O thread: then it is sent when there is one. Later, a
+ * latch may have been closed again, and the message would open it in Redisson's waiters. */
 static void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                       const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    bool may_be_outdated =
-        echo_of(entry)->kind->is_number && entry->is_sent && result == RELOCK_E_CONN;
+    bool may_be_outdated = echo_of(entry)->kind->is_number && entry->is_sent;
 
     if (may_be_outdated || !relock_line_put_off(client, entry, result, reply))
         free(echo_of(entry));
