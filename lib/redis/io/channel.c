@@ -281,6 +281,13 @@ static void redirect(struct relock_channel *channel, const char *error)
     }
 }
 
+/* The server has no subscription that would have to be ended. */
+static void strand_refused(struct relock_channel *channel)
+{
+    channel->subscribe_nth = 0;
+    channel_strand(channel);
+}
+
 /* The next connection has the subscriptions that it is to have, and the server takes its login when
  * it takes other commands, too. */
 static void reconnect(struct relock_pubsub *pubsub, const char *error)
@@ -309,7 +316,7 @@ static void on_error(struct relock_pubsub *pubsub, const char *error)
     else if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED)
         redirect(channel, error);
     else if (is_in_cluster && is_for_now)
-        channel_strand(channel);
+        strand_refused(channel);
     else if (is_for_now)
         reconnect(pubsub, error);
     else
