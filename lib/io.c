@@ -98,7 +98,7 @@ static uint64_t iterate(void *arg)
     needs = needs_messages(client);
     relock_mutex_unlock(&client->mutex);
     relock_node_io_share(client->topology);
-    relock_node_io_track(client->topology);
+    follow_ms = relock_clock_sooner(follow_ms, relock_node_io_track(client->topology));
     relock_node_io_attend(client->topology, needs);
     relock_node_io_flush(client->topology); /* a thread may wait for the answers */
     relock_client_reap(client);

@@ -29,8 +29,8 @@ static bool write_echo(const struct relock_outbox_entry *entry, struct relock_re
 }
 
 /* If the right is missing, the release has logged that. Often it is the first command for that node
- * on the connection of the I/O thread: then it is sent when there is one. Later, a
- * latch may have been closed again, and the message would open it in Redisson's waiters. */
+ * on the connection of the I/O thread: then it is sent when there is one. Later, a latch
+ * may have been closed again, and the message would open it in Redisson's waiters. */
 static void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                       const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {

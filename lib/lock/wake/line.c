@@ -309,7 +309,9 @@ bool relock_line_put_off(struct relock_client *client, struct relock_outbox_entr
         return false;
     DL_APPEND(client->guarded.leaving_later, entry);
     client->guarded.leave_retry.fire = leave_again;
-    if (due_ms != RELOCK_NEVER)
+    /* Later refusals do not put it off further. */
+    if (due_ms != RELOCK_NEVER &&
+        !relock_timer_is_set(&client->guarded.timers, &client->guarded.leave_retry))
         relock_client_set_timer(client, &client->guarded.leave_retry, due_ms);
     return true;
 }

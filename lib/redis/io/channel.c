@@ -288,16 +288,6 @@ static void strand_refused(struct relock_channel *channel)
     channel_strand(channel);
 }
 
-/* The next connection has the subscriptions that it is to have, and the server takes its login when
- * it takes other commands, too. */
-static void reconnect(struct relock_pubsub *pubsub, const char *error)
-{
-    char why[RELOCK_WHY_MAX];
-
-    relock_explain(why, NULL, error);
-    relock_async_conn_fail(&pubsub->conn, why);
-}
-
 static void on_error(struct relock_pubsub *pubsub, const char *error)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
@@ -308,7 +298,7 @@ static void on_error(struct relock_pubsub *pubsub, const char *error)
         take_answer(pubsub, !is_for_now && refusal != RELOCK_REFUSED_MOVED);
 
     if (leaves && is_for_now)
-        reconnect(pubsub, error);
+        relock_pubsub_put_off(pubsub, error);
     if (!channel)
         return;
     if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED && !is_of(channel, error))
@@ -318,7 +308,7 @@ static void on_error(struct relock_pubsub *pubsub, const char *error)
     else if (is_in_cluster && is_for_now)
         strand_refused(channel);
     else if (is_for_now)
-        reconnect(pubsub, error);
+        relock_pubsub_put_off(pubsub, error);
     else
         refuse(channel, error);
 }

@@ -61,8 +61,9 @@ uint64_t relock_node_io_follow(struct relock_topology *topology);
 /* Takes the replies that have come over lanes that no call uses. Under no mutex. */
 void relock_node_io_read(struct relock_topology *topology);
 
-/* Turns tracking on where it is wanted. Under no mutex, before the thread waits. */
-void relock_node_io_track(struct relock_topology *topology);
+/* Turns tracking on where it is wanted. Under no mutex, before the thread waits. Returns when to
+ * call it again; RELOCK_NEVER: only after a change. */
+uint64_t relock_node_io_track(struct relock_topology *topology);
 
 /* Where no call can connect, gives calls the connection of the pipeline. Under no mutex. */
 void relock_node_io_share(struct relock_topology *topology);

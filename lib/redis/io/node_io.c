@@ -241,11 +241,14 @@ void relock_node_io_read(struct relock_topology *topology)
         relock_lanes_read(at->lanes);
 }
 
-void relock_node_io_track(struct relock_topology *topology)
+uint64_t relock_node_io_track(struct relock_topology *topology)
 {
+    uint64_t next_ms = RELOCK_NEVER;
+
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         if (at->pubsub && at->pipeline)
-            relock_tracking_step(topology, at);
+            next_ms = relock_clock_sooner(next_ms, relock_tracking_step(topology, at));
+    return next_ms;
 }
 
 void relock_node_io_share(struct relock_topology *topology)

@@ -523,14 +523,15 @@ static bool can_be_answer(struct relock_pipeline *pipeline,
     return false;
 }
 
-/* A server that refuses for now to track a command has not turned tracking off. It is asked again
- * with the next connection for messages, whose login it takes when it takes other commands, too. */
-static void stop_tracking(struct relock_pipeline *pipeline, const char *error,
-                          enum relock_refusal refusal)
+/* The server does not track the command that follows. If it is only too busy, it has not turned
+ * tracking off. */
+static void note_untracked(struct relock_pipeline *pipeline, struct relock_sent_command *command,
+                           const struct redisReply *reply)
 {
-    pipeline->tracks = false;
-    if (refusal == RELOCK_REFUSED_FOR_NOW && pipeline->node && pipeline->node->pubsub)
-        relock_pubsub_reconnect(pipeline->node->pubsub, error);
+    if (relock_reply_refuses_for_now(reply))
+        command->is_tracked = false;
+    else
+        pipeline->tracks = false;
 }
 
 static void on_reply(void *arg, const struct redisReply *reply)
@@ -551,7 +552,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
     relock_async_conn_answered(&pipeline->conn,
                                refusal != RELOCK_REFUSED_HERE && refusal != RELOCK_REFUSED_MOVED);
     if (command->next_reply == RELOCK_NEXT_CACHING && error)
-        stop_tracking(pipeline, error, refusal);
+        note_untracked(pipeline, command, reply);
     if (!sent_command_take(command, pipeline->conn.server, reply))
         return;
     take(pipeline, command);

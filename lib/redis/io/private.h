@@ -411,6 +411,7 @@ struct relock_pubsub {
     struct relock_node *node;                      /* of the topology */
     struct relock_channel *channels;               /* by name */
     struct relock_unsubscription *unsubscriptions; /* in the order of their replies */
+    uint64_t pause_ms; /* after the last refusal for now, before another connection */
 };
 
 static inline struct relock_text relock_channel_name(const struct relock_channel *channel)
@@ -505,7 +506,17 @@ struct relock_subscriber *relock_pubsub_subscribe_here(struct relock_pubsub *pub
                                                        const char *name, size_t len,
                                                        relock_channel_fn *fn, void *arg);
 
-/* Makes the connection again, if it is up, and with it all subscriptions. `why`: for the log. */
+/*
+ * The server has refused a command for now: makes the connection again after a pause, with the
+ * subscriptions that it is to have. Most servers take its login when they take other commands, too.
+ * One that takes it may refuse the command again and again, so the pause grows even if the
+ * connection has proved to work meanwhile. While it is up, and with the mutex of a shared
+ * connection locked.
+ */
+void relock_pubsub_put_off(struct relock_pubsub *pubsub, const char *error);
+
+/* Makes the connection again, if it is up: its server was replaced, and `why` says how that was
+ * noticed. */
 void relock_pubsub_reconnect(struct relock_pubsub *pubsub, const char *why);
 
 /* No connection for renewals can be made beside this one: if it has been up for a while, it ends,
@@ -519,8 +530,9 @@ void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed);
 /* ---- tracking -------------------------------------------------------------------------------- */
 
 /* Does what has become due since the last step. Calls `io.tracking` of the topology when tracking
- * begins or ends. The node is open. */
-void relock_tracking_step(struct relock_topology *topology, struct relock_node *node);
+ * begins or ends. The node is open. Returns when the next step is due; RELOCK_NEVER: only after a
+ * change. */
+uint64_t relock_tracking_step(struct relock_topology *topology, struct relock_node *node);
 
 /* The node needs it no more. No command of the pipeline may be in flight. */
 void relock_tracking_end(struct relock_node *node);

@@ -1,8 +1,10 @@
 #include "redis/io/io.h"
 #include "redis/io/private.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "redis/connect/explain.h"
 #include "redis/deployment/topology.h"
 #include "redis/server/loop.h"
 
@@ -10,6 +12,11 @@
 
 /* Between making room for the connection for renewals and connecting again. */
 #define ROOM_MS 3000
+
+/* The pause after a refusal for now; it begins anew after a connection that was up for so long. */
+#define MIN_PAUSE_MS 10
+#define MAX_PAUSE_MS 1000
+#define LONG_UP_MS 5000
 
 const struct relock_pubsub_words relock_pubsub_plain = {
     .subscribe = "SUBSCRIBE",
@@ -310,6 +317,19 @@ void relock_pubsub_reconnect(struct relock_pubsub *pubsub, const char *why)
     if (relock_async_conn_is_up(&pubsub->conn))
         relock_async_conn_fail(&pubsub->conn, why);
     relock_reading_unlock(pubsub->conn.reading);
+}
+
+void relock_pubsub_put_off(struct relock_pubsub *pubsub, const char *error)
+{
+    bool was_long_up = relock_clock_now_ms() - pubsub->conn.since_ms >= LONG_UP_MS;
+    char why[RELOCK_WHY_MAX];
+
+    relock_explain(why, NULL, error);
+    pubsub->pause_ms =
+        relock_backoff_ms(was_long_up ? 0 : pubsub->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
+    relock_async_conn_fail(&pubsub->conn, why);
+    relock_async_conn_retry_in(&pubsub->conn,
+                               relock_clock_later(pubsub->pause_ms, pubsub->conn.health.pause_ms));
 }
 
 bool relock_pubsub_make_room(struct relock_pubsub *pubsub)

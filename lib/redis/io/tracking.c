@@ -3,10 +3,10 @@
  *   OFF       ASKED    both connections are up, and the second one is subscribed
  *   ASKED     ON       the server agrees
  *             REFUSED  it does not
+ *             OFF      it is too busy: it is asked again after a pause
  *   ON        REFUSED  it says soon that it does not track any more
  *             OFF      ... later
- *   any       OFF      one of the connections has ended; a server that is too busy to track has the
- *                      one for messages made again
+ *   any       OFF      one of the connections has ended
  */
 #include "redis/io/io.h"
 #include "redis/io/private.h"
@@ -25,6 +25,8 @@
 /* Tracking that was on for so long may have been turned off by accident. */
 #define FINE_MS 1000
 
+#define BUSY_MS 100 /* before a server that was too busy is asked again */
+
 enum state { OFF, ASKED, ON, REFUSED };
 
 struct relock_tracking {
@@ -33,8 +35,9 @@ struct relock_tracking {
     struct relock_subscriber *subscriber;
     atomic_bool is_subscribed; /* by the thread that reads the subscriptions */
     enum state state;
-    uint64_t since_ms; /* when it was on */
-    unsigned n_asked;  /* without an answer yet */
+    uint64_t since_ms;  /* when it was on */
+    uint64_t ask_at_ms; /* not before: the server was busy */
+    unsigned n_asked;   /* without an answer yet */
 
     /* The connections that it was asked of, references; NULL when OFF. */
     struct relock_conn_id *calls, *reports;
@@ -69,6 +72,13 @@ static void refuse(struct relock_tracking *tracking, const char *error)
     set(tracking, REFUSED);
 }
 
+static void put_off(struct relock_tracking *tracking)
+{
+    tracking->ask_at_ms = relock_clock_in(BUSY_MS);
+    forget_connections(tracking);
+    set(tracking, OFF);
+}
+
 /* ---- the server ---------------------------------------------------------------------------- */
 
 static void on_asked(void *arg, int result, const struct redisReply *reply)
@@ -80,8 +90,8 @@ static void on_asked(void *arg, int result, const struct redisReply *reply)
         return; /* it was asked again since, or is to be */
     if (result == RELOCK_OK)
         set(tracking, ON);
-    else if (error && relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW)
-        relock_pubsub_reconnect(tracking->node->pubsub, error); /* then it is asked again */
+    else if (relock_reply_refuses_for_now(reply))
+        put_off(tracking);
     else if (error)
         refuse(tracking, error);
 }
@@ -153,7 +163,7 @@ static void warn_of_ids(const struct relock_tracking *tracking,
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-void relock_tracking_step(struct relock_topology *topology, struct relock_node *node)
+uint64_t relock_tracking_step(struct relock_topology *topology, struct relock_node *node)
 {
     struct relock_tracking *tracking = node->tracking;
     struct relock_conn_id *calls, *reports;
@@ -161,7 +171,7 @@ void relock_tracking_step(struct relock_topology *topology, struct relock_node *
     if (!tracking && node->wants_tracking)
         tracking = node->tracking = make(topology, node);
     if (!tracking)
-        return;
+        return RELOCK_NEVER;
     reports = hear_reports(tracking) ? relock_pubsub_conn_id(node->pubsub) : NULL;
     calls = relock_pipeline_conn_id(node->pipeline);
     if (tracking->state != OFF && (calls != tracking->calls || reports != tracking->reports)) {
@@ -177,8 +187,12 @@ void relock_tracking_step(struct relock_topology *topology, struct relock_node *
         }
     }
     warn_of_ids(tracking, reports);
-    if (tracking->state == OFF && calls && reports)
-        ask(tracking, calls, reports);
+    if (tracking->state != OFF || !calls || !reports)
+        return RELOCK_NEVER;
+    if (relock_clock_now_ms() < tracking->ask_at_ms)
+        return tracking->ask_at_ms;
+    ask(tracking, calls, reports);
+    return RELOCK_NEVER;
 }
 
 void relock_tracking_free(struct relock_node *node)

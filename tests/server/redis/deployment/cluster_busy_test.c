@@ -6,6 +6,7 @@
 #include "support/actor.h"
 #include "support/busy.h"
 #include "support/cluster_line.h"
+#include "support/numbers.h"
 #include "support/probe_counts.h"
 
 #include <stdio.h>
@@ -174,6 +175,29 @@ static void a_message_that_is_cut_off_is_repeated(void **state)
     gets_in(c, &lock);
 }
 
+/* The latch may be closed again by then, and the message would open it in Redisson's waiters. */
+static void the_message_of_a_latch_that_a_busy_node_refused_is_not_repeated(void **state)
+{
+    struct clustered *c = *state;
+    int slot = cluster_slot(c->cluster, "start");
+    size_t owner = cluster_owner(c->cluster, slot), to = clustered_other(c, slot);
+    struct cluster_node *old = &c->cluster->node[owner];
+    struct relock_client *client = client_of(c, NULL);
+    struct relock_latch *latch = latch_of(client, "start");
+    struct proxy_rule *echo;
+
+    assert_result(relock_latch_try_set(latch, 1, NULL), RELOCK_OK);
+    cluster_move_open(c->cluster, slot, to);
+    cluster_move_key(c->cluster, "start", to);
+    echo = proxy_next(old->proxy, PROXY_HOLD, "spublish");
+    assert_result(relock_latch_count_down(latch), RELOCK_OK);
+    is_refused(old, echo);
+    numbers_free();
+    fixture_free_client(c->f, client); /* it sends what is left */
+    assert_int_equal(proxy_count(old->proxy, "spublish"), 1);
+    cluster_mend(c->cluster);
+}
+
 /* ---- the fixture --------------------------------------------------------------------------- */
 
 static int start(void **state)
@@ -202,6 +226,7 @@ int main(void)
         BUSY_TEST(an_unsubscribe_that_a_busy_node_refused_is_made_up_for),
         BUSY_TEST(a_message_that_a_busy_node_refused_is_repeated),
         BUSY_TEST(a_message_that_is_cut_off_is_repeated),
+        BUSY_TEST(the_message_of_a_latch_that_a_busy_node_refused_is_not_repeated),
     };
 
     return cmocka_run_group_tests(tests, start, clustered_stop);
