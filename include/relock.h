@@ -368,13 +368,13 @@ RELOCK_API void relock_client_shutdown(struct relock_client *client);
 
 /**
  * Shuts the client down and waits until every call in progress has returned. Then it releases what
- * is still held (without on_lost), waits for a running on_lost, closes the connections, and writes
- * the remaining log lines. Accepts NULL.
+ * is still held (without on_lost), gives up places among the waiters that a server has kept, waits
+ * for a running on_lost, closes the connections, and writes the remaining log lines. Accepts NULL.
  *
  * If on_log or stderr has not taken the remaining lines within three seconds, the library drops
  * them. It does not call on_log again, but an on_log that is still blocked keeps using its `arg`.
  *
- * Threads: any, once; not from a callback. Blocks up to `command_timeout_ms` for the releases, then
+ * Threads: any, once; not from a callback. Blocks up to `command_timeout_ms` for the servers, then
  * until on_lost returns, then up to 3 s for the log.
  * Returns: NULL.
  */
