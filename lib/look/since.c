@@ -19,7 +19,7 @@
 #define HOLDS_MOST 64     /* of one part: a script runs for less than 0.5 ms */
 #define VISITS_MOST 1024  /* of holds in one scan, which holds the mutex */
 #define STALE_MOST 64     /* fields of ended holds, or as many as those of others */
-#define REFUSED_MS 60000  /* before another attempt of a user without the right, say */
+#define REFUSED_MS 60000  /* before another attempt after a final refusal */
 
 /* Functions of this file that the I/O thread calls with the mutex held, which no parameter names.
  */

@@ -85,11 +85,7 @@ static void play_while_busy(struct faults *t, const char *command)
 
     begin(&two, 0);
     begin(&two, 1);
-    assert_true(proxy_met(rule, 1));
-    faults_be_busy(t);
-    proxy_let_go(rule);
-    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
-    faults_be_busy_no_more(t);
+    faults_meet_busy(t, rule);
     assert_that_one_is_refused(t, &two);
 }
 

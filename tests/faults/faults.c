@@ -225,6 +225,15 @@ void faults_be_busy_no_more(struct faults *t)
     t->looping = NULL;
 }
 
+void faults_meet_busy(struct faults *t, struct proxy_rule *held)
+{
+    assert_true(proxy_met(held, 1));
+    faults_be_busy(t);
+    proxy_let_go(held);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    faults_be_busy_no_more(t);
+}
+
 int faults_start_with(void **state, const struct server_options *options, bool tcp)
 {
     struct faults *t = calloc(1, sizeof(*t));

@@ -119,6 +119,10 @@ void faults_gets_in_by_signals(struct relock_client *client, struct actor *waiti
 void faults_be_busy(struct faults *t);
 void faults_be_busy_no_more(struct faults *t);
 
+/* A command that the rule holds meets a server that is busy, which refuses it. On return it is busy
+ * no longer. */
+void faults_meet_busy(struct faults *t, struct proxy_rule *held);
+
 /* For the group setup: the options of the server, and whether clients connect over TCP. */
 int faults_start_with(void **state, const struct server_options *options, bool tcp);
 int faults_start(void **state);

@@ -203,11 +203,7 @@ static void a_kept_lock_that_a_busy_server_did_not_take_back_is_given_back_later
     assert_result(relock_unlock(kept), RELOCK_OK);
     assert_true(keeping_wait(client, 1));
     actor_begin_lock(waiting, lock);
-    assert_true(proxy_met(release, 1));
-    faults_be_busy(t);
-    proxy_let_go(release);
-    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
-    faults_be_busy_no_more(t);
+    faults_meet_busy(t, release);
     assert_gets_in(waiting, lock);
 }
 
@@ -222,11 +218,7 @@ static void a_subscription_that_a_busy_server_refused_is_repeated(void **state)
 
     assert_result(relock_lock(held), RELOCK_OK);
     actor_begin_lock(waiting, lock);
-    assert_true(proxy_met(subscribe, 1));
-    faults_be_busy(t);
-    proxy_let_go(subscribe);
-    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
-    faults_be_busy_no_more(t);
+    faults_meet_busy(t, subscribe);
     assert_true(line_wait(t->f, 1));
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_gets_in(waiting, lock);
@@ -248,11 +240,7 @@ static void an_unsubscribe_that_a_busy_server_refused_is_made_up_for(void **stat
     assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
     relock_cancel_fire(how.cancel);
     assert_result(actor_result(waiting), RELOCK_CANCELLED);
-    assert_true(proxy_met(unsubscribe, 1));
-    faults_be_busy(t);
-    proxy_let_go(unsubscribe);
-    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
-    faults_be_busy_no_more(t);
+    faults_meet_busy(t, unsubscribe);
     assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 0));
     assert_result(relock_unlock(held), RELOCK_OK);
     relock_cancel_free(how.cancel);
@@ -290,11 +278,7 @@ static void a_record_that_a_busy_server_refused_is_written_soon(void **state)
     struct proxy_rule *record = proxy_next(t->proxy, PROXY_HOLD, "since_write");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(proxy_met(record, 1));
-    faults_be_busy(t);
-    proxy_let_go(record);
-    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
-    faults_be_busy_no_more(t);
+    faults_meet_busy(t, record);
     assert_true(wait_until(is_recorded, &seen, SOON_MS));
     assert_result(relock_unlock(lock), RELOCK_OK);
 }

@@ -260,11 +260,7 @@ static void assert_tracked_after_a_refusal(struct faults *t, const char *words)
     struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(proxy_met(command, 1));
-    faults_be_busy(t);
-    proxy_let_go(command);
-    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
-    faults_be_busy_no_more(t);
+    faults_meet_busy(t, command);
     probe_int(t->f->probe, "DEL orders");
     assert_lost(t, lock);
     assert_int_equal(log_count(t->f->log, "CLIENT TRACKING"), 0);

@@ -263,11 +263,10 @@ struct relock_client {
         struct relock_task alarm_task;   /* posted while it is to be subscribed */
         bool has_no_line;                /* the user may not use lines, and that was logged */
         struct relock_outbox leaving;    /* takes the client out of lines; also echo.c */
-        struct relock_outbox_entry
-            *leaving_later;                  /* the same, put off until there is a connection */
-        struct relock_timer leave_retry;     /* or until this is due */
-        struct relock_outbox commands;       /* of asynchronous calls, and of layers above */
-        struct relock_async_command *paused; /* put off, sorted by their holds */
+        struct relock_outbox_entry *leaving_later; /* put off until there is a connection */
+        struct relock_timer leave_retry;           /* or until this is due */
+        struct relock_outbox commands;             /* of asynchronous calls, and of layers above */
+        struct relock_async_command *paused;       /* put off, sorted by their holds */
 
         /*
          * All that the I/O thread is to do in its next iteration, besides timers, in the order of
